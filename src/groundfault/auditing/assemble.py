@@ -129,6 +129,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         deciding=None if audit.compare else results.named.deciding,
         modes=results.named.modes,
         mode_search=results.named.search,
+        **msgspec.structs.asdict(results.told),
         findings=findings,
         **by_rows,
         left_out=tuple(failed),

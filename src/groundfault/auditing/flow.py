@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import asdict
 
 from groundfault.auditing.assemble import assemble
+from groundfault.auditing.counted_audit import CountedAudit
 from groundfault.auditing.failure_modes import name_modes
 from groundfault.auditing.grouped_evidence import open_units
 from groundfault.auditing.lazy_evidence import LazyEvidence
@@ -25,8 +26,10 @@ from groundfault.base.progress import Progress, listener
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
+from groundfault.core.rules import Rule
 from groundfault.core.status import Status
 from groundfault.errors import InputError, PlanError, attempt
+from groundfault.transcripts.judging import JudgedTranscripts, judge_transcripts
 
 if TYPE_CHECKING:
     from groundfault.base.holdout_events import Opening
@@ -213,10 +216,23 @@ def judge_audit(
             search, step = partial(name_modes, texts=texts), "the search for failure modes"
             named = attempt(prepared.failures, step, NamedModes(), search, prepared, losses)
             results = replace(results, named=named)
+            told = JudgedTranscripts()
+            if not (prepared.compare or isinstance(prepared, CountedAudit)):
+                step = "the search of transcripts"
+                told = attempt(prepared.failures, step, told, _judge_transcripts, prepared, named)
+            results = replace(results, told=told)
         elif not prepared.compare:
             deciding = (DecidingColumn(column=c, share=s) for c, s in prepared.deciding.items())
             results = replace(results, named=NamedModes(deciding=tuple(deciding)))
     return results
+
+
+def _judge_transcripts(prepared: PreparedAudit, named: NamedModes) -> JudgedTranscripts:
+    """Judge what happens in runs, and how often inside each failure mode."""
+    evidence = prepared.evidence
+    rules = {mode.rule: Rule.parse(mode.rule) for mode in named.modes}
+    inside = {sql: rule.holds(evidence.frame).to_numpy() for sql, rule in rules.items()}
+    return judge_transcripts(evidence, float(prepared.plan.alpha), inside)
 
 
 def _forgive_crash(book: Ledger | None, opening: Opening | None) -> AbstractContextManager[None]:

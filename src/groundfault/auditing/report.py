@@ -163,6 +163,22 @@ class Report(ReportData, frozen=True, kw_only=True):
         ]
         return pl.DataFrame(values, schema=list(schema.items()), orient="row")
 
+    def where_how(self) -> pl.DataFrame:
+        """Return where runs fail by how: a row a failure mode, a column a behaviour.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``rule``, ``failing`` (runs that fail inside), and for each behaviour how many of these
+            show it.
+        """
+        rows: dict[str, dict[str, Any]] = {}
+        for behaviour in self.behaviours:
+            for share in behaviour.modes:
+                row = rows.setdefault(share.rule, {"rule": share.rule, "failing": share.failing})
+                row[behaviour.name] = share.shown
+        return pl.DataFrame(list(rows.values()))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the whole report as plain words and numbers."""
         return to_plain(self.data)

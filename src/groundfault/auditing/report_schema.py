@@ -13,6 +13,7 @@ from groundfault.core.finding import Finding
 from groundfault.core.plan import ALWAYS_SEALED, Plan
 from groundfault.modes.mode import Mode, ModeSearch
 from groundfault.readers.account import Account
+from groundfault.transcripts.judging import Announcement, Behaviour, TranscriptSearch
 
 SCHEMA_VERSION: Final = 2
 """Rises when a field goes away or changes its meaning; `read_report` reads the older ones."""
@@ -390,6 +391,12 @@ class ReportData(_Section, frozen=True, kw_only=True):
         The failure modes of each outcome, in order.
     mode_search : ModeSearch or None
         What was searched for them; None where they were not looked for.
+    behaviours : tuple of Behaviour
+        How runs of agents fail: what happens in them, surest first.
+    announcements : tuple of Announcement
+        What announces failure in runs that still go on.
+    transcripts : TranscriptSearch or None
+        What was looked for in them; None where the evidence has none.
     units : UnitRecord or None
         None in comparisons, for more units and outcomes than a report should hold, and in reports
         of before.
@@ -441,4 +448,7 @@ class ReportData(_Section, frozen=True, kw_only=True):
     deciding: tuple[DecidingColumn, ...] | None = None
     left_out: tuple[str, ...] = ()
     uniform: str = ""
+    behaviours: tuple[Behaviour, ...] = ()
+    announcements: tuple[Announcement, ...] = ()
+    transcripts: TranscriptSearch | None = None
     findings: tuple[Finding, ...]

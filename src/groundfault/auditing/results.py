@@ -20,6 +20,7 @@ from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Marks, Units
 from groundfault.judges.rule import Ruling, find_duplicates, rule
 from groundfault.stats import bits, lifts
+from groundfault.transcripts.judging import JudgedTranscripts
 
 if TYPE_CHECKING:
     from groundfault.auditing.report_schema import DecidingColumn
@@ -77,6 +78,8 @@ class AuditResults:
         How often random splits confirm each hypothesis; None where the rule was not repeated.
     named : NamedModes
         Failure modes, with what was searched for them and what decides the outcome.
+    told : JudgedTranscripts
+        What happens in the runs of agents.
     """
 
     audit: PreparedAudit
@@ -92,6 +95,7 @@ class AuditResults:
     sensitivity: Mapping[str, Ruling] = field(default_factory=dict)
     frequency: Frequency | None = None
     named: NamedModes = field(default_factory=NamedModes)
+    told: JudgedTranscripts = field(default_factory=JudgedTranscripts)
 
     @cached_property
     def full(self) -> Units:

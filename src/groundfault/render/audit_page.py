@@ -11,7 +11,13 @@ from groundfault.auditing.report import Report
 from groundfault.auditing.scorers import ScorerAudits
 from groundfault.core.finding import Finding, Verdict
 from groundfault.render import audit_tables as tables
-from groundfault.render import audit_words, description_tables, mode_page, words
+from groundfault.render import (
+    audit_words,
+    description_tables,
+    mode_page,
+    transcript_page,
+    words,
+)
 from groundfault.render.audit_figures import draw_cuts, draw_safely, figures
 from groundfault.render.audit_groups import (
     CHANGE_ASSOCIATION,
@@ -55,6 +61,8 @@ MAX_NAMES = 12
 """Names in one line of remarks."""
 MAX_CONFIRMED, MAX_SCREENED = 20, 10
 """Rows of findings on the first screen of a terminal."""
+_MAX_BEHAVIOURS = 5
+"""Rows of each table about transcripts on the first screen of a terminal."""
 _MAX_ROWS = 20
 """Rows of each table on a screen about scorers."""
 
@@ -74,6 +82,7 @@ def make_page(report: Report) -> Page:
     modes = ModeOutline(report) if report.mode_search is not None else None
     sections = (
         mode_page.make_section(modes) if modes is not None and report.modes else None,
+        *transcript_page.list_sections(report),
         Section("Figures", draw_safely("the figures", partial(figures, report)), anchor="figures"),
         _make_confirmed_section(outline),
         _make_strength_section(outline),
@@ -111,6 +120,7 @@ def make_summary(report: Report, path: object = None) -> Page:
         outline.title,
         outline.headline,
         lead=_list_lead(outline, terminal=True),
+        sections=transcript_page.list_sections(report, _MAX_BEHAVIOURS),
         good=bool(report.deciding or report.modes or outline.groups),
         footer=f"Report: {path}" if path else "",
     )

@@ -72,9 +72,11 @@ _ROLES = {
     "function": "tool", "ipython": "tool", "observation": "environment", "tool_response": "tool",
 }  # fmt: skip
 _ACTORS = frozenset(("system", "user", "assistant", "tool", "environment", "judge"))
-# names of those who are no agent but run code or speak for a person, in lists of many agents
+# names of those who run code, and of agents, in lists of many agents
 _MACHINES = re.compile(r"terminal|executor|computer|environment|sandbox", re.IGNORECASE)
-_PEOPLE = re.compile(r"^(human|user|user_?proxy)$", re.IGNORECASE)
+_AGENTS = re.compile(
+    r"expert|agent|assistant|planner|coder|critic|manager|orchestrat", re.IGNORECASE
+)
 _OBSERVED = re.compile(r"\s*(observation|exitcode|execution result)\b:?", re.IGNORECASE)
 
 
@@ -135,8 +137,9 @@ def _read_message(message: dict[str, Any], names: dict[str, str], acts: bool) ->
     content = "\n".join(texts)
     who = who if isinstance(who, str) else None
     if who and actor in ("assistant", "user"):
-        is_machine = _MACHINES.search(who)
-        actor = "environment" if is_machine else "user" if _PEOPLE.match(who) else actor
+        # from where one agent stands, the others are users
+        is_agent, is_machine = _AGENTS.search(who), _MACHINES.search(who)
+        actor = "environment" if is_machine else "assistant" if is_agent else actor
     if actor == "user" and (results or (acts and _OBSERVED.match(content))):
         actor = "environment" if not results else "user"
     if actor in ("tool", "environment") or message.get("kind") == "result":

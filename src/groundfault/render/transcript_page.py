@@ -1,0 +1,106 @@
+"""What happens in the runs of agents, on a page: how they fail, and what announces it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from groundfault.auditing.report import Report
+from groundfault.render import words
+from groundfault.render.page import Content, Name, Number, Section, Table, Words, tabulate
+from groundfault.transcripts.judging import Announcement, Behaviour, TranscriptSearch
+
+_ROWS = 12
+"""Behaviours on a page: those compared come first, then the most frequent."""
+
+
+def list_sections(report: Report, most: int = _ROWS) -> tuple[Section | None, ...]:
+    """Return the sections about transcripts; none where the evidence has none.
+
+    Parameters
+    ----------
+    report : Report
+    most : int
+        Rows of each table.
+    """
+    search = report.transcripts
+    if search is None:
+        return ()
+    return (
+        Section.of(_tabulate_behaviours(report, most), _explain(search), anchor="how-it-fails"),
+        Section(
+            "What announces failure", _list_announced(report, search, most), anchor="announces"
+        ),
+    )
+
+
+def _tabulate_behaviours(report: Report, most: int) -> Table:
+    def contrast(one: Behaviour) -> str | None:
+        if one.p is None:
+            return None
+        seen, hoped = (words.rate(x / one.compared) for x in (one.failed, one.expected))
+        return f"{seen} against {hoped}"
+
+    return tabulate(
+        "How it fails",
+        report.behaviours,
+        Name[Behaviour]("behaviour", lambda b: b.name),
+        Number[Behaviour]("failing runs", lambda b: _count(b.failing, b.failing_runs)),
+        Number[Behaviour]("passing runs", lambda b: _count(b.passing, b.passing_runs)),
+        Number[Behaviour]("first turn", lambda b: _write_turn(b.first_turn)),
+        Number[Behaviour]("fail, against like runs", contrast),
+        Words[Behaviour]("p", lambda b: None if b.p is None else words.p_value(b.p)),
+        drop=True,
+        most=most,
+    )
+
+
+def _explain(search: TranscriptSearch) -> str:
+    start = f"{words.plural(search.failing, 'run')} of {words.count(search.runs)} fail."
+    if search.within != "of the same task":
+        why = "each task has one run, and no passing run of its task to be compared with"
+        return f"{start} Behaviours are described and not tested: {why}."
+    return (
+        f"{start} The rates of like runs are those of the same tasks that go on as long: runs that "
+        "succeed stop early, so whatever takes time is more frequent in failing runs. These rates "
+        "say what happens in failing runs, and name no cause."
+    )
+
+
+def _list_announced(report: Report, search: TranscriptSearch, most: int) -> Iterator[Content]:
+    if report.announcements:
+        yield tabulate(
+            "Runs that still go on",
+            report.announcements,
+            Number[Announcement]("after turn", lambda a: str(a.landmark)),
+            Name[Announcement]("behaviour", lambda a: a.behaviour),
+            Number[Announcement]("fail with it", lambda a: _count(a.failed, a.runs)),
+            Number[Announcement]("fail without", lambda a: _count(a.rest_failed, a.rest)),
+            Number[Announcement]("like runs", lambda a: words.rate(a.expected / a.runs)),
+            Words[Announcement]("p", lambda a: words.p_value(a.p)),
+            most=most,
+        )
+        yield (
+            f"Runs {search.within} that go on after the turn are compared, by what happened up to "
+            f"there. The chance that any line is a false alarm is at most {search.level:.0%}."
+        )
+    elif search.within:
+        yield f"Nothing in the first turns announces failure at the level {search.level:.0%}."
+    else:
+        yield "Nothing is tested: examples are in groups, and each has one run."
+    if search.detectable:
+        least = [
+            f"{100 * value:.0f} points after turn {turn}"
+            for turn, value in search.detectable.items()
+        ]
+        yield (
+            "A behaviour of 30% of the runs is found four times in five if failure rates differ by "
+            f"at least {words.listing(least)}."
+        )
+
+
+def _write_turn(turn: float | None) -> str | None:
+    return None if turn is None else f"{turn:g}"
+
+
+def _count(failed: int, runs: int) -> str:
+    return f"{failed:,} of {runs:,} ({words.rate(failed / runs)})" if runs else "-"

@@ -1,0 +1,286 @@
+"""Judging: how runs fail, and what announces failure, with bars that hold for all of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+import polars as pl
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from groundfault.base.streams import stream
+from groundfault.core.evidence import Evidence
+from groundfault.stats.intervals import wilson
+from groundfault.stats.risk_sets import NEVER, RiskContrasts, contrast_runs
+from groundfault.transcripts.behaviours import Behaviours, find_behaviours
+
+Bools = NDArray[np.bool_]
+
+LANDMARKS = (1, 2, 3, 5, 8)
+"""Turns after which runs that still go on are compared: close at first, where most runs are."""
+_FAILED = 0.5
+"""Graded losses above it count as failed, as everywhere that outcomes are two."""
+_SHARE, _POWER = 0.3, 0.8416
+"""A behaviour of 30 % of the runs, and the normal quantile of 80 % power: what could be seen."""
+
+
+class ModeShare(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Runs that fail inside a failure mode, and how many of them show a behaviour."""
+
+    rule: str
+    failing: int
+    shown: int
+
+
+class Behaviour(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something that happens during runs: how they fail, and no cause.
+
+    Attributes
+    ----------
+    name : str
+        In words, such as "repeats a call".
+    failing, failing_runs, passing, passing_runs : int
+        Runs of each outcome that show it, and all of them.
+    interval : pair of float
+        Of its share among failing runs, 95 %.
+    first_turn : float or None
+        Median turn at which it first happens in failing runs.
+    compared, failed : int
+        Runs in which it happened while runs of the same task with both outcomes still went on, and
+        how many of these failed.
+    expected : float
+        How many failures the runs of the same tasks that went on as long give.
+    p : float or None
+        Adjusted, two-sided; None where it was not compared.
+    modes : tuple of ModeShare
+        One for each failure mode.
+    """
+
+    name: str
+    failing: int
+    failing_runs: int
+    passing: int
+    passing_runs: int
+    interval: tuple[float, float]
+    first_turn: float | None
+    compared: int = 0
+    failed: int = 0
+    expected: float = 0.0
+    p: float | None = None
+    modes: tuple[ModeShare, ...] = ()
+
+
+class Announcement(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A behaviour after which runs that still go on fail more often, or less.
+
+    Attributes
+    ----------
+    landmark : int
+        Turns that all these runs have behind them, and go on.
+    behaviour : str
+    runs, failed, rest, rest_failed : int
+        Runs that had shown it by then, and those that had not; how many of each fail.
+    expected : float
+        Failures that the runs of the same tasks, still going, give.
+    p : float
+        Adjusted, two-sided.
+    """
+
+    landmark: int
+    behaviour: str
+    runs: int
+    failed: int
+    rest: int
+    rest_failed: int
+    expected: float
+    p: float
+
+
+class TranscriptSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was looked for in transcripts.
+
+    Attributes
+    ----------
+    level : float
+        Chance of at most this that any behaviour or announcement is named by chance.
+    runs, failing : int
+        Scored runs with steps.
+    within : str
+        The runs that were compared: "of the same task", or "of the same model".
+    tested : int
+        Behaviours that were compared.
+    at_risk : dict of str to int
+        Runs that still went on after so many turns, where both outcomes were among them.
+    detectable : dict of str to float
+        For each landmark the least difference of failure rates that is found four times in five, of
+        a behaviour of 30 % of these runs.
+    """
+
+    level: float
+    runs: int
+    failing: int
+    within: str
+    tested: int
+    at_risk: dict[str, int] = {}
+    detectable: dict[str, float] = {}
+
+
+class JudgedTranscripts(Struct, frozen=True):
+    """What an audit says of transcripts; see `groundfault.auditing.report.Report`."""
+
+    behaviours: tuple[Behaviour, ...] = ()
+    announcements: tuple[Announcement, ...] = ()
+    transcripts: TranscriptSearch | None = None
+
+
+def judge_transcripts(
+    evidence: Evidence, level: float, modes: Mapping[str, Bools] | None = None
+) -> JudgedTranscripts:
+    """Judge what happens in the runs of evidence; nothing where they have no transcripts.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    level : float
+        Family-wise error level, in (0, 1).
+    modes : mapping of str to bool array, shape (len(evidence),), optional
+        Rows on which each failure mode holds.
+
+    Notes
+    -----
+    Runs are compared with runs of the same task that go on as long, each model at its own level:
+    `groundfault.stats.risk_sets.contrast_runs`. Where every task has one run, announcements compare
+    runs of the same model, of whatever tasks, and how runs fail is described alone. Where examples
+    are in groups and each has one run, neither is tested: runs of a group depend on each other.
+    """
+    scored = evidence.loss.is_not_null().to_numpy()
+    steps = evidence.transcripts
+    if not len(steps):
+        return JudgedTranscripts()
+    found = find_behaviours(steps.filter(pl.Series(scored).gather(steps["run"])), len(evidence))
+    rows = np.flatnonzero(scored & (found.turns > 0))
+    failed = evidence.loss.fill_null(0.0).to_numpy()[rows] > _FAILED
+    tasks, models = _number(evidence, evidence.roles.id), _number(evidence, evidence.roles.model)
+    repeated = len(np.unique(tasks[rows])) < len(rows)
+    is_free = repeated or evidence.roles.group is None
+    used = ~found.at_end & is_free
+    first = found.first[:, rows]
+    contrasts = contrast_runs(
+        first[used],
+        found.untold[rows],
+        failed,
+        (tasks if repeated else models)[rows],
+        models[rows] if repeated else np.zeros(len(rows), dtype=np.int64),
+        LANDMARKS,
+        level,
+        stream(0, "transcripts"),
+        sums=repeated,
+    )
+    inside = {rule: mask[rows] & failed for rule, mask in (modes or {}).items()}
+    behaviours = _describe(found, first, failed, inside)
+    if repeated:
+        places = np.flatnonzero(used)
+        for j, place in enumerate(places):
+            behaviours[place] = _add_contrast(behaviours[place], contrasts, j)
+    names = [found.names[place] for place in np.flatnonzero(used)]
+    return JudgedTranscripts(
+        tuple(sorted(behaviours, key=lambda b: (2.0 if b.p is None else b.p, -b.failing))),
+        tuple(_list_announcements(contrasts, names, level)),
+        TranscriptSearch(
+            level=level,
+            runs=len(rows),
+            failing=int(failed.sum()),
+            within="of the same task" if repeated else "of the same model" if is_free else "",
+            tested=int((~np.isnan(contrasts.p)).any(axis=0).sum()),
+            at_risk={str(k): int(contrasts.at_risk[i]) for i, k in enumerate(LANDMARKS, 1)},
+            detectable=_find_detectable(contrasts),
+        ),
+    )
+
+
+def _number(evidence: Evidence, column: str | None) -> NDArray[np.int64]:
+    """Return the values of a column as whole numbers from 0."""
+    if column is None:
+        return np.zeros(len(evidence), dtype=np.int64)
+    return evidence.frame[column].cast(pl.String).rank("dense").to_numpy().astype(np.int64) - 1
+
+
+def _describe(
+    found: Behaviours,
+    first: NDArray[np.int32],
+    failed: Bools,
+    inside: Mapping[str, Bools],
+) -> list[Behaviour]:
+    failing_runs, behaviours = int(failed.sum()), []
+    for name, turn in zip(found.names, first, strict=True):
+        shown = turn < NEVER
+        failing = int(shown[failed].sum())
+        low, high = wilson(failing, failing_runs, 0.95) if failing_runs else (0.0, 1.0)
+        behaviours.append(
+            Behaviour(
+                name=name,
+                failing=failing,
+                failing_runs=failing_runs,
+                passing=int(shown.sum()) - failing,
+                passing_runs=len(failed) - failing_runs,
+                interval=(float(low), float(high)),
+                first_turn=float(np.median(turn[shown & failed])) if failing else None,
+                modes=tuple(
+                    ModeShare(rule=rule, failing=int(rows.sum()), shown=int(shown[rows].sum()))
+                    for rule, rows in inside.items()
+                ),
+            )
+        )
+    return behaviours
+
+
+def _add_contrast(behaviour: Behaviour, contrasts: RiskContrasts, place: int) -> Behaviour:
+    p = float(contrasts.p[0, place])
+    return msgspec.structs.replace(
+        behaviour,
+        compared=int(contrasts.runs[0, place]),
+        failed=int(contrasts.failed[0, place]),
+        expected=float(contrasts.expected[0, place]),
+        p=None if math.isnan(p) else p,
+    )
+
+
+def _list_announcements(
+    contrasts: RiskContrasts, names: Sequence[str], level: float
+) -> list[Announcement]:
+    """Return what passes, by landmark, surest first; of the same runs the first one alone."""
+    announcements = []
+    for i, landmark in enumerate(LANDMARKS, 1):
+        kept: set[tuple[float, float]] = set()
+        for j in np.argsort(contrasts.p[i], kind="stable"):
+            numbers = {
+                name: int(getattr(contrasts, name)[i, j])
+                for name in ("runs", "failed", "rest", "rest_failed")
+            }
+            key = numbers["runs"], float(contrasts.z[i, j])
+            if contrasts.p[i, j] <= level and key not in kept:
+                kept.add(key)
+                announcements.append(
+                    Announcement(
+                        landmark=landmark,
+                        behaviour=names[j],
+                        expected=float(contrasts.expected[i, j]),
+                        p=float(contrasts.p[i, j]),
+                        **numbers,
+                    )
+                )
+    return announcements
+
+
+def _find_detectable(contrasts: RiskContrasts) -> dict[str, float]:
+    """Return the least difference of failure rates that would be found, at each landmark."""
+    needed = (contrasts.bar + _POWER) / math.sqrt(_SHARE * (1 - _SHARE))
+    numbers = zip(LANDMARKS, contrasts.spread[1:], contrasts.at_risk[1:], strict=True)
+    return {
+        str(landmark): float(min(1.0, needed * math.sqrt(spread) / runs))
+        for landmark, spread, runs in numbers
+        if spread > 0 and math.isfinite(contrasts.bar)
+    }

@@ -1,0 +1,188 @@
+"""What an audit says of runs of agents: null worlds, a planted cause, and real ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from groundfault import Evidence, Report, audit
+from groundfault.render import to_html
+from groundfault.stats import risk_sets
+from groundfault.transcripts.behaviours import find_behaviours
+from groundfault.transcripts.judging import judge_transcripts
+from groundfault.transcripts.steps import tabulate_steps
+
+Chat = list[dict[str, Any]]
+
+
+def call(name: str, arguments: str = "{}", result: str | None = "some words of a result") -> Chat:
+    function = {"function": {"name": name, "arguments": arguments}, "id": "x"}
+    told = [] if result is None else [{"role": "tool", "tool_call_id": "x", "content": result}]
+    return [{"role": "assistant", "content": None, "tool_calls": [function]}, *told]
+
+
+def make_chats(seed: int, *, tasks: int, trials: int, cause: float = 0.0) -> pl.DataFrame:
+    """Runs whose tools and errors hang on the task; runs that fail take longer."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for task in range(tasks):
+        hard, errs = rng.random(), rng.uniform(0.05, 0.4)
+        for trial in range(trials):
+            failed, strays = rng.random() < hard, bool(cause) and rng.random() < 0.3
+            failed = failed or (strays and rng.random() < cause)
+            chat: Chat = [{"role": "user", "content": f"task {task}"}]
+            for turn in range(1, (3 if failed else 2) + rng.poisson(4 if failed else 2)):
+                tool = "stray" if strays and turn == 2 else rng.choice(["read", "write", "look"])
+                result = "Error: no such thing" if rng.random() < errs else f"found {rng.random()}"
+                chat += call(tool, json.dumps({"q": int(rng.integers(3))}), result)
+            chat.append({"role": "assistant", "content": rng.choice(["Sorry.", "Here it is."])})
+            rows.append((f"t{task}", trial, int(failed), json.dumps(chat)))
+    return pl.DataFrame(rows, schema=["id", "trial", "error", "messages"], orient="row")
+
+
+def read(table: pl.DataFrame) -> Evidence:
+    return Evidence.from_table(table, id="id", repeat="trial", outcome="error")
+
+
+def test_behaviours_have_the_turn_at_which_they_happen() -> None:
+    again = call("look", '{"q": 1}', "Error: it is not there at all")
+    chat = [*call("read"), *again, *again, *call("write"), {"role": "assistant", "content": "done"}]
+    plain = [{"role": "assistant", "content": "I am sorry"}, {"role": "user", "content": "no"}]
+    steps = tabulate_steps(enumerate([chat] * 12 + [plain] * 12))
+    found = find_behaviours(steps, 25)
+    turns = {name: int(row[0]) for name, row in zip(found.names, found.first, strict=True)}
+    never = int(risk_sets.NEVER)
+    assert found.turns.tolist() == [5] * 12 + [1] * 12 + [0]
+    expected = {
+        "calls look": 2, "calls read first": 1, "calls look after read": 2, "a call errs": 2,
+        "repeats a call": 3, "repeats a call that erred": 3, "gets the same result again": 3,
+        "error: Error: it is not there at all": 2, "speaks without a call": 5,
+        "apologises": never, "the user corrects it": never,
+    }  # fmt: skip
+    assert {name: turns.get(name) for name in expected} == expected
+    assert "writes before it reads" not in turns
+
+
+def test_who_hands_in_an_answer_and_goes_on_was_wrong_and_that_is_no_behaviour() -> None:
+    wrong = {"role": "judge", "content": "Your answer is wrong"}
+    chats = [[*call("submit", result=None), wrong, *call("look")], [*call("look"), *call("read")]]
+    steps = tabulate_steps(enumerate(chats * 12))
+    found = find_behaviours(steps, 24)
+    assert not any("submit" in name for name in found.names)
+    assert found.untold.tolist() == [1, 2] * 12
+    assert found.turns.tolist() == [2, 2] * 12
+
+
+@pytest.mark.parametrize("trials", [1, 4])
+def test_null_worlds_of_unequal_length_say_nothing(
+    trials: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(risk_sets, "DRAWS", 199)
+    claims = 0
+    for seed in range(20):
+        table = make_chats(seed, tasks=200 // trials, trials=trials)
+        told = judge_transcripts(read(table), 0.1)
+        claims += bool(told.announcements or any((b.p or 1) <= 0.1 for b in told.behaviours))
+    # of 20 worlds of 10 %, more than 5 are a chance of 1 %
+    assert claims <= 5
+
+
+@pytest.fixture(scope="module")
+def planted() -> Report:
+    table = make_chats(7, tasks=60, trials=5, cause=0.8)
+    kinds = ["booking" if int(t[1:]) % 3 else "refund" for t in table["id"]]
+    return audit(read(table.with_columns(kind=pl.Series(kinds))), ledger=False)
+
+
+def test_a_cause_at_the_second_turn_is_told(planted: Report, tmp_path: Path) -> None:
+    first = planted.behaviours[0]
+    assert "stray" in first.name
+    assert first.p is not None
+    assert first.p <= 0.01
+    assert first.first_turn == 2
+    assert first.failed > first.expected + 10
+    assert first.interval[0] < first.failing / first.failing_runs < first.interval[1]
+    told = {(a.landmark, a.behaviour) for a in planted.announcements}
+    assert (2, "calls stray") in told
+    assert not any(landmark == 1 for landmark, _ in told)
+    assert planted.transcripts is not None
+    assert planted.transcripts.within == "of the same task"
+    planted.write(tmp_path / "report")
+    again = Report.load(tmp_path / "report")
+    assert again.behaviours == planted.behaviours
+    assert again.announcements == planted.announcements
+    page = to_html(again)
+    assert "How it fails" in page
+    assert "What announces failure" in page
+    frame = again.where_how()
+    assert frame.height == len(planted.modes)
+
+
+def test_groups_of_single_runs_are_described_and_not_tested() -> None:
+    table = make_chats(1, tasks=120, trials=1).with_columns(group=pl.Series([*range(40)] * 3))
+    evidence = Evidence.from_table(table, id="id", outcome="error", group="group", ignore=["trial"])
+    told = judge_transcripts(evidence, 0.1)
+    assert told.behaviours
+    assert all(b.p is None for b in told.behaviours)
+    assert told.transcripts is not None
+    assert not told.transcripts.tested
+
+
+def test_hostile_names_run_nowhere(tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script>"
+    hostile = [*call(evil, evil, f"Error: {evil}"), *call(evil)]
+    chats = [hostile * (1 + i % 2) if i % 3 else call("look") * 2 for i in range(60)]
+    rows = [(str(i), i % 2, json.dumps(chat)) for i, chat in enumerate(chats)]
+    table = pl.DataFrame(rows, schema=["id", "error", "messages"], orient="row")
+    report = audit(Evidence.from_table(table, id="id", outcome="error"), ledger=False)
+    assert any(evil in b.name for b in report.behaviours)
+    assert evil not in to_html(report)
+
+
+def read_mint(shared: Path) -> Evidence:
+    place = shared / "real" / "mint"
+    tasks = pl.read_parquet(place / "examples.parquet").select("example_id", "benchmark")
+    table = pl.read_parquet(place / "traces_max5.parquet").join(tasks, on="example_id")
+    names = {"id": "example_id", "model": "model", "outcome": "correct"}
+    return Evidence.from_table(table, **names, positive_is_good=True)
+
+
+def test_mint_announces_an_error_of_the_first_call(shared: Path) -> None:
+    told = judge_transcripts(read_mint(shared), 0.1)
+    assert told.transcripts is not None
+    assert told.transcripts.runs == 2930
+    # runs that go on after the first turn and have not handed in a wrong answer
+    announced = {a.behaviour: a for a in told.announcements if a.landmark == 1}
+    first = announced["the first call errs"]
+    assert first.failed / first.runs > 0.8
+    assert first.rest_failed / first.rest < 0.5
+    assert first.p <= 0.01
+    # consequences: no run that fails is shorter, and who proposed and goes on was wrong
+    assert not any("solution" in b.name for b in told.behaviours)
+
+
+def test_nothing_is_announced_on_tau_bench(shared: Path) -> None:
+    table = shared / "real" / "taubench_airline" / "traces.parquet"
+    names = {"id": "example_id", "repeat": "trial", "outcome": "correct"}
+    told = judge_transcripts(Evidence.from_table(table, **names, positive_is_good=True), 0.1)
+    assert not told.announcements
+    assert all(b.p is None or b.p > 0.05 for b in told.behaviours)
+    assert told.transcripts is not None
+    assert 0.2 < told.transcripts.detectable["1"] < 0.6
+
+
+def test_failed_runs_alone_are_described(shared: Path) -> None:
+    table = pl.read_parquet(shared / "real" / "who_and_when" / "traces.parquet")
+    table = table.with_columns(error=pl.lit(1))
+    told = judge_transcripts(Evidence.from_table(table, id="example_id", outcome="error"), 0.1)
+    assert told.transcripts is not None
+    # one of the 126 has no turn of an agent
+    assert told.transcripts.failing == 125
+    shares = {b.name: b.failing for b in told.behaviours}
+    assert shares["a call errs"] > 30
+    assert shares["hands over to another agent"] > 60
