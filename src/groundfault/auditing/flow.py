@@ -24,6 +24,7 @@ from groundfault.auditing.results import AuditResults, NamedModes, confirmation_
 from groundfault.base.ledgers import find_ledger
 from groundfault.base.progress import Progress, listener
 from groundfault.core.candidate import Candidate
+from groundfault.core.conversations import has_transcripts
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.core.rules import Rule
@@ -217,7 +218,8 @@ def judge_audit(
             named = attempt(prepared.failures, step, NamedModes(), search, prepared, losses)
             results = replace(results, named=named)
             told = JudgedTranscripts()
-            if not (prepared.compare or isinstance(prepared, CountedAudit)):
+            is_told = not (prepared.compare or isinstance(prepared, CountedAudit))
+            if is_told and has_transcripts(prepared.evidence.frame):
                 step = "the search of transcripts"
                 told = attempt(prepared.failures, step, told, _judge_transcripts, prepared, named)
             results = replace(results, told=told)

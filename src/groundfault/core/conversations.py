@@ -10,6 +10,9 @@ import polars as pl
 
 from groundfault.core.column_names import holds_question
 
+TRANSCRIPT = "transcript_in_log"
+"""Column: the number of the row's conversation, of those that its reader gives of the log."""
+
 _LISTS = ("messages", "traj", "trajectory", "history", "spans", "observations", "turns")
 """Keys that agents' logs put the list of a run under."""
 _SPEAKERS = frozenset({"role", "source"})
@@ -82,6 +85,11 @@ def holds_conversations(values: pl.Series) -> bool:
 def list_conversations(frame: pl.DataFrame) -> list[str]:
     """Return the columns that hold conversations."""
     return [column.name for column in frame if holds_conversations(column)]
+
+
+def has_transcripts(frame: pl.DataFrame) -> bool:
+    """Return whether rows are runs whose steps can be read, from their logs or from a column."""
+    return TRANSCRIPT in frame.columns or bool(list_conversations(frame))
 
 
 def _is_message(keys: set[str]) -> bool:

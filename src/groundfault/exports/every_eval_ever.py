@@ -7,9 +7,10 @@ from pathlib import Path
 
 import polars as pl
 
+from groundfault.core.conversations import TRANSCRIPT
 from groundfault.exports.slices import ReportSlices
 from groundfault.readers.every_eval_ever import write as write_records
-from groundfault.readers.log import COLUMNS, OURS, TRANSCRIPT
+from groundfault.readers.log import COLUMNS, OURS
 
 # bookkeeping of an import, and what is written under another name
 _LEFT_OUT = ("log", "question_hash", TRANSCRIPT)

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 import polars as pl
 
+from groundfault.core.conversations import TRANSCRIPT
 from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.account import OfficialFigure
@@ -45,9 +46,6 @@ ORIGIN, RUN = "__origin__", "__run__"
 
 WORDING = "__wording__"
 """Column, only while logs are merged: in whose words a row asks, where ids are not of words."""
-
-TRANSCRIPT = "transcript_in_log"
-"""Column: the number of the row's conversation, of those that its reader gives of the log."""
 
 OURS = "groundfault"
 """The key under which exports write findings into logs; never read as an attribute of examples."""

@@ -13,12 +13,13 @@ import numpy as np
 import polars as pl
 
 from groundfault.core.column_names import describes_answer, names_outcome
+from groundfault.core.conversations import TRANSCRIPT
 from groundfault.core.roles import Roles
 from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers import scorers
 from groundfault.readers.account import Account, LogRead
-from groundfault.readers.log import COLUMNS, ORIGIN, RUN, TRANSCRIPT, WORDING
+from groundfault.readers.log import COLUMNS, ORIGIN, RUN, WORDING
 from groundfault.readers.scorers import ScorerSelection
 
 GRADER_ERRORS = "grader_errors"

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from groundfault import readers
-from groundfault.core.conversations import list_conversations
+from groundfault.core.conversations import TRANSCRIPT, list_conversations
 from groundfault.errors import InputError, PlanError
 from groundfault.readers.importing import digest_log
-from groundfault.readers.log import TRANSCRIPT
 from groundfault.transcripts.steps import tabulate_steps
 
 if TYPE_CHECKING:
