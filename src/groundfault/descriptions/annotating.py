@@ -29,7 +29,6 @@ from groundfault.models.question import Question
 from groundfault.models.replies import ModelRequest, Unreadable, decode, fence
 from groundfault.models.target import Target
 from groundfault.stats import agreement as rating
-from groundfault.stats.intervals import wilson
 
 Marks = NDArray[np.int64]
 
@@ -171,22 +170,15 @@ def measure_agreement(
         Of the resampled intervals.
     """
     for place, pair in enumerate(zip(first.T, second.T, strict=True)):
-        ratings = np.column_stack(pair)
-        both = ratings[(ratings != MISSING).all(axis=1)]
-        agreed = int((both[:, 0] == both[:, 1]).sum())
-        if not len(both):
-            yield DescriptionAgreement(annotator=annotator, checked=0, agreed=0)
-            continue
-        low, high = wilson(agreed, len(both))
-        kappa = rating.cohen(both, 2, stream(seed, "agreement of annotators", place))
-        ends = _number(kappa.low), _number(kappa.high)
+        rng = stream(seed, "agreement of annotators", place)
+        checked, agreed, interval, kappa, ends = rating.compare_pairs(np.column_stack(pair), 2, rng)
         yield DescriptionAgreement(
             annotator=annotator,
-            checked=len(both),
+            checked=checked,
             agreed=agreed,
-            interval=(float(low), float(high)),
-            kappa=_number(kappa.value),
-            kappa_interval=None if ends[0] is None or ends[1] is None else (ends[0], ends[1]),
+            interval=interval,
+            kappa=kappa,
+            kappa_interval=ends,
         )
 
 
@@ -222,10 +214,6 @@ def _read(count: int, text: str) -> list[int]:
     if not {"yes", "no"}.issuperset(words):
         raise Unreadable('a decision must be "yes" or "no"')
     return [int(word == "yes") for word in words]
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
 
 
 def write_sheet(path: str | Path, texts: Sequence[str], descriptions: Sequence[str]) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.stats.intervals import wilson
+
 Floats = NDArray[np.float64]
 Ratings = NDArray[np.int64]
 
@@ -231,6 +233,34 @@ Gwet 2008, doi:10.1348/000711006X126600, in the form for missing ratings of his 
 Inter-Rater Reliability*: items that only one rater rated still tell how common each category is. It
 depends on how many categories there were to choose from, used or not.
 """
+
+Ends = tuple[float, float]
+
+
+def compare_pairs(
+    ratings: Ratings, categories: int, rng: np.random.Generator
+) -> tuple[int, int, Ends | None, float | None, Ends | None]:
+    """Compare two raters on the items that both rated; None where a number is not defined.
+
+    Returns
+    -------
+    int, int
+        Items that both rated, and those of them that they rated alike.
+    tuple of float or None
+        Wilson's interval of the share of these.
+    float or None, tuple of float or None
+        Cohen's kappa and its interval.
+    """
+    both = ratings[(ratings != MISSING).all(axis=1)]
+    if not len(both):
+        return 0, 0, None, None, None
+    same = int((both[:, 0] == both[:, 1]).sum())
+    low, high = wilson(same, len(both))
+    kappa = cohen(both, categories, rng)
+    value = None if np.isnan(kappa.value) else kappa.value
+    ends = None if np.isnan([kappa.low, kappa.high]).any() else (kappa.low, kappa.high)
+    return len(both), same, (float(low), float(high)), value, ends
+
 
 MOST_CHANCE = 1e-6
 """Chance of a false alarm, for outcomes that know nothing of each other."""

@@ -254,20 +254,17 @@ def _measure_agreement(
     what: str, pairs: Sequence[tuple[str, str]], words: Sequence[str] = (), seed: int = 0
 ) -> LabelAgreement:
     """Measure agreement of words: with kappa if they are out of a list."""
-    from groundfault.stats.agreement import cohen
+    from groundfault.stats.agreement import compare_pairs
 
-    if not pairs:
-        return LabelAgreement(what, 0, 0, None)
-    same = sum(a == b for a, b in pairs)
-    low, high = wilson(same, len(pairs))
-    kappa, ends = None, None
-    if words:
-        table = np.array([[words.index(a), words.index(b)] for a, b in pairs])
-        estimate = cohen(table, len(words), stream(seed, f"taxonomy agreement {what}"))
-        # JSON has no NaN; rounded, so that platforms agree on the file
-        kappa = None if np.isnan(estimate.value) else round(estimate.value, 6)
-        ends = None if np.isnan(estimate.low) else (round(estimate.low, 6), round(estimate.high, 6))
-    return LabelAgreement(what, same, len(pairs), (float(low), float(high)), kappa, ends)
+    names = words or sorted({word for pair in pairs for word in pair})
+    table = np.array([[names.index(word) for word in pair] for pair in pairs], dtype=np.int64)
+    rng = stream(seed, f"taxonomy agreement {what}")
+    count, same, interval, kappa, ends = compare_pairs(table.reshape(-1, 2), len(names), rng)
+    if not words:
+        return LabelAgreement(what, same, count, interval)
+    # rounded, so that platforms agree on the file
+    kappa, ends = kappa and round(kappa, 6), ends and (round(ends[0], 6), round(ends[1], 6))
+    return LabelAgreement(what, same, count, interval, kappa, ends)
 
 
 def write_taxonomy(
