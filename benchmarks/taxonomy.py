@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from groundfault.testing.abilities import AbilityWorld
+from groundfault.testing.worlds import AbilityWorld
 
 
 def main() -> None:

@@ -43,7 +43,7 @@ from groundfault.taxonomy.use.basis import (
     measure_information,
 )
 from groundfault.taxonomy.use.diagnosis import TargetExamples, diagnose, estimate_profile
-from groundfault.testing.abilities import AbilityWorld
+from groundfault.testing.worlds import AbilityWorld
 from groundfault_studies.ranks import area, bootstrap_bands, rho, tau_b
 from groundfault_studies.taxonomy import study
 from groundfault_studies.taxonomy_cells import complete, gain

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from groundfault.taxonomy.use import regimes
-from groundfault.testing.abilities import AbilityWorld
+from groundfault.testing.worlds import AbilityWorld
 
 TRACES = pl.DataFrame({"grader": [1] * 5, "ran": [0] * 5})
 

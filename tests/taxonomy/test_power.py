@@ -21,7 +21,7 @@ from groundfault.taxonomy.fitting.nulls import (
     measure_detectable_classes,
     plant_class,
 )
-from groundfault.testing.abilities import AbilityWorld
+from groundfault.testing.worlds import AbilityWorld
 
 QUICK = Settings(worlds=19, refits=0, bootstraps=0, permutations=0)
 

@@ -13,7 +13,7 @@ from groundfault.taxonomy.fitting.fit import fit
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.settings import Settings
 from groundfault.taxonomy.use.prediction import METHODS, Peers, predict
-from groundfault.testing.abilities import AbilityWorld
+from groundfault.testing.worlds import AbilityWorld
 
 CELLS = np.array([[1, 0, 1], [0, 0, 1], [1, 1, 0], [0, 1, 0]])
 

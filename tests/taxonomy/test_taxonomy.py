@@ -46,7 +46,7 @@ from groundfault.taxonomy.fitting.nulls import draw_world
 from groundfault.taxonomy.fitting.partition import _split_large
 from groundfault.taxonomy.fitting.stability import Replicates
 from groundfault.taxonomy.use.regimes import depth_profile, grader_gaps
-from groundfault.testing.abilities import AbilityWorld
+from groundfault.testing.worlds import AbilityWorld
 from groundfault_studies.taxonomy_paper import profile_silhouettes
 
 QUICK = Settings(worlds=19, refits=3, bootstraps=2, permutations=99)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil, floor, log10
 
 import numpy as np
 
 from groundfault.stats import null_distributions
 from groundfault.stats.contingency import ContingencyTables
-from groundfault.stats.power import Design
+from groundfault.stats.power import Design, find_least
 
 
 @dataclass(frozen=True)
@@ -132,13 +131,4 @@ def minimum_detectable_rise(
         chances = (weight * raise_rate(design, lift).power(lift) for weight, design in pairs)
         return sum(chances) >= power
 
-    if not is_found(high):
-        return None
-    low = 0.0
-    while high - low > high / 1000:
-        middle = (low + high) / 2
-        low, high = (low, middle) if is_found(middle) else (middle, high)
-    digits = int(2 - floor(log10(high)))
-    return min(
-        float(round(ceil(high * 10**digits) / 10**digits, digits)), 1 - designs[0].error_rate
-    )
+    return find_least(is_found, high, 1000) if is_found(high) else None

@@ -174,17 +174,22 @@ def minimum_detectable_lift(design: HasPower, power: float = 0.8) -> float | Non
 
     The slice is taken to be the worse side.
     """
-    low, high = 0.0, design.largest
-    if high == 0 or design.power(high) < power:
+    if design.largest == 0 or design.power(design.largest) < power:
         return None
     if design.power(0.0) >= power:
         return 0.0
+    return find_least(lambda lift: design.power(lift) >= power, design.largest, 4000)
+
+
+def find_least(is_found: Callable[[float], bool], largest: float, parts: int) -> float:
+    """Find the least lift that is found, to so small a part of it, and round up to three digits."""
+    low, high = 0.0, largest
     # power grows with the lift, so bisection finds where it crosses
-    while high - low > high / 4000:
+    while high - low > high / parts:
         middle = (low + high) / 2
-        low, high = (low, middle) if design.power(middle) >= power else (middle, high)
+        low, high = (low, middle) if is_found(middle) else (middle, high)
     digits = int(2 - floor(log10(high)))
-    return min(float(round(ceil(high * 10**digits) / 10**digits, digits)), design.largest)
+    return min(float(round(ceil(high * 10**digits) / 10**digits, digits)), largest)
 
 
 def minimum_detectable_lifts(
