@@ -21,6 +21,7 @@ import polars as pl
 
 import groundfault
 from groundfault import Candidate, Evidence, Plan
+from groundfault.workbench.auth import ENTRY, SECRET
 
 LIMITS = {"jump": 100.0, "filter": 500.0, "rule": 1000.0}
 LARGEST, MEMORY = 300.0, 450.0
@@ -61,46 +62,46 @@ def write_report(place: Path, rows: int) -> None:
     )
 
 
-def list_requests(rows: int) -> dict[str, list[str]]:
-    """Addresses of each kind; no two alike, so that nothing is answered from memory."""
+def list_requests(rows: int) -> dict[str, list[tuple[str, str]]]:
+    """Rules and filters to count, and what the page then asks for; no two alike."""
     rng = np.random.default_rng(1)
-    starts = rng.integers(0, rows // 60, REPEATS) * 60
-    jumps = [{"start": int(start)} for start in starts]
-    filters: list[dict[str, object]] = [
-        {"where": f"n_words = {5 + i} AND task <> 'add'", "q": text, "sort": sort}
-        for i, (text, sort) in enumerate(
-            [("", ""), ("apples are", ""), ("", "-score"), ("three from", "score")] * 5
-        )
+    jumps = [
+        ("", urlencode({"row": rng.integers(0, rows, 50).tolist()}, True)) for _ in range(REPEATS)
+    ]
+    filters = [
+        (urlencode({"where": f"n_words = {5 + i} AND task <> 'add'"}), urlencode({"words": text}))
+        for i, text in enumerate(["", "apples are", "", "three from"] * 5)
     ]
     texts = ["why", "apples.*red", "\\bsum\\b", "(one|two)", "^what"]
     rules = [
-        {"rule": f"n_words > {10 + i} AND prompt ~ '{texts[i % len(texts)]}' AND lang = 'de'"}
-        for i in range(REPEATS)
+        (urlencode({"rule": f"n_words > {10 + i} AND prompt ~ '{text}' AND lang = 'de'"}), "")
+        for i, text in enumerate(texts * 4)
     ]
-    return {
-        "jump": [f"/rows?{urlencode(query)}" for query in jumps],
-        "filter": [f"/rows?{urlencode(query)}" for query in filters],
-        "rule": [
-            f"/{page}?{urlencode(query)}"
-            for query, page in zip(rules, ["rule", "rows", "examples", "rule"] * 5, strict=True)
-        ],
-    }
+    return {"jump": jumps, "filter": filters, "rule": rules}
+
+
+PATHS = {"jump": "values?column=0&column=1&", "filter": "mask?", "rule": "rule?"}
+FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
 def measure(address: str, pid: int, rows: int) -> dict[str, float]:
     """Milliseconds at the 95th percentile of each kind, kB and MB."""
     results, largest = {}, 0
-    with httpx.Client(timeout=300, follow_redirects=True) as client:
-        home = address.split("/?")[0]
-        client.get(address).raise_for_status()
+    home, _, token = address.partition("/#token=")
+    with httpx.Client(timeout=300, follow_redirects=True, headers={"origin": home}) as client:
+        client.headers[SECRET] = client.post(f"{home}{ENTRY}", headers={SECRET: token}).text
         begin = time.perf_counter()
-        client.get(f"{home}/rows").raise_for_status()
+        for path in ("examples", "data/report", "data/block/losses", "data/rule"):
+            client.get(f"{home}/{path}").raise_for_status()
         results["first rows, s"] = time.perf_counter() - begin
-        for kind, paths in list_requests(rows).items():
+        for kind, requests in list_requests(rows).items():
             times = []
-            for path in paths:
+            for counted, asked in requests:
                 begin = time.perf_counter()
-                answer = client.get(home + path)
+                if counted:
+                    page = client.post(f"{home}/examples", content=counted, headers=FORM)
+                    page.raise_for_status()
+                answer = client.get(f"{home}/data/{PATHS[kind]}{counted}&{asked}")
                 times.append(1000 * (time.perf_counter() - begin))
                 answer.raise_for_status()
                 largest = max(largest, len(answer.content))

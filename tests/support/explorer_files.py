@@ -117,6 +117,77 @@ def write_report(
     return place / "report"
 
 
+def sort_rows(masks: NDArray[np.bool_], rule: dict[str, Any]) -> dict[str, list[int]]:
+    """Rows of each side of a rule, of masks one a row, as the client sorts them."""
+    number, count = masks[rule["masks"]].sum(axis=0), len(rule["masks"])
+    here, wrong, model = (masks[rule[name]] for name in ("here", "wrong", "model"))
+    inside, near = number == count, here & (number == count - 1)
+    sides = {
+        "failing": inside & here & wrong,
+        "passing": inside & here & ~wrong,
+        "near": near,
+        "unscored": inside & model & ~here,
+    }
+    return {name: np.flatnonzero(mask).tolist() for name, mask in sides.items()}
+
+
+def unpack_masks(text: str, rows: int) -> NDArray[np.bool_]:
+    """Masks, one a row."""
+    content = np.frombuffer(gzip.decompress(b64decode(text)), dtype=np.uint8)
+    bits = np.unpackbits(
+        content.reshape(-1, (rows + 7) // 8), axis=1, count=rows, bitorder="little"
+    )
+    return bits.astype(np.bool_)
+
+
+def unpack_text(text: str) -> str:
+    """What a block holds, byte by byte."""
+    return gzip.decompress(b64decode(text)).decode("latin-1")
+
+
+class Explorer:
+    """What a server tells the client, read as the client reads it."""
+
+    def __init__(self, client: Any) -> None:
+        self.client, self.report = client, client.get("/data/report").json()
+        self.names = [column["name"] for column in self.report["columns"]]
+
+    def rule(self, **query: Any) -> dict[str, Any]:
+        """A rule as it is described, counted first where it is new."""
+        self.client.get("/examples", params=query)
+        answer = self.client.get("/data/rule", params=query)
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    def sides(self, **query: Any) -> dict[str, list[str]]:
+        """Ids of each side, those that stand first before the others."""
+        rule = self.rule(**query)
+        sides = sort_rows(unpack_masks(rule["pool"], self.report["rows"]), rule)
+        order = {row: place for place, row in enumerate(rule["first"])}
+        return {
+            name: self.ids(sorted(rows, key=lambda row: (order.get(row, len(order)), row)))
+            for name, rows in sides.items()
+        }
+
+    def mask(self, **query: Any) -> list[int]:
+        """Rows for which filters hold, or in which words are."""
+        answer = self.client.get("/data/mask", params=query)
+        assert answer.status_code == 200, answer.text
+        return [int(row) for row in np.flatnonzero(unpack_masks(answer.text, self.report["rows"]))]
+
+    def values(self, rows: list[int], *names: str, **query: Any) -> dict[str, Any]:
+        """Values of some rows, marks in them, and rows of the same example."""
+        places = [self.names.index(name) for name in names or self.names]
+        return dict(
+            self.client.get("/data/values", params={"row": rows, "column": places, **query}).json()
+        )
+
+    def ids(self, rows: list[int]) -> list[str]:
+        """Ids of some rows, however many."""
+        parts = [rows[start : start + 100] for start in range(0, len(rows), 100)]
+        return [id for part in parts for id in self.values(part, self.report["id"])["values"][0]]
+
+
 class ExplorerFile:
     """What one file holds, read as its page reads it."""
 
@@ -135,20 +206,10 @@ class ExplorerFile:
     def json(self, name: str) -> Any:
         return json.loads(self.bytes(name))
 
-    def masks(self) -> NDArray[np.bool_]:
-        """Masks, one a row."""
-        size = self.report["rows"]
-        content = np.frombuffer(self.bytes("masks"), dtype=np.uint8).reshape(-1, (size + 7) // 8)
-        return np.unpackbits(content, axis=1, count=size, bitorder="little").astype(np.bool_)
-
     def sides(self, rule: int) -> dict[str, list[int]]:
         """Rows of each side of a rule."""
-        masks, one = self.masks(), self.report["rules"][rule]
-        number = masks[one["masks"]].sum(axis=0)
-        here, wrong, count = masks[one["here"]], masks[one["wrong"]], len(one["masks"])
-        inside, near = here & (number == count), here & (number == count - 1)
-        sides = {"failing": inside & wrong, "passing": inside & ~wrong, "near": near}
-        return {name: np.flatnonzero(mask).tolist() for name, mask in sides.items()}
+        masks = unpack_masks(self.blocks["masks"], self.report["rows"])
+        return sort_rows(masks, self.report["rules"][rule])
 
     def rows(self, name: str) -> list[Any]:
         """A value of each row."""

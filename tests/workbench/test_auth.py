@@ -34,7 +34,7 @@ def test_without_the_secret_nothing_is_shown(stranger: TestClient, path: str) ->
 def test_a_browser_gets_a_page_that_holds_nothing(
     stranger: TestClient, bench: OpenedReport
 ) -> None:
-    pages = {stranger.get(path, headers=BROWSER).text for path in ("/", "/rows", "/x?token=y")}
+    pages = {stranger.get(path, headers=BROWSER).text for path in ("/", "/examples", "/x?token=y")}
     (page,) = pages
     assert bench.report is not None
     assert bench.report.modes[0].meaning not in page
@@ -93,7 +93,7 @@ def test_a_write_from_elsewhere_is_refused(client: TestClient, headers: dict[str
     assert client.post("/", headers=headers).status_code == 403
 
 
-@pytest.mark.parametrize("path", ["/", "/rows?rule=n_words=12", "/static/client.js"])
+@pytest.mark.parametrize("path", ["/", "/examples?rule=n_words=12", "/static/client.js"])
 @pytest.mark.parametrize("headers", FOREIGN)
 def test_a_look_from_elsewhere_is_refused(
     client: TestClient, path: str, headers: dict[str, str]

@@ -58,15 +58,18 @@ def test_from_a_mode_to_an_example_and_back_by_key(page: Page, bench: OpenedRepo
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_contain_text(bench.report.modes[0].meaning)
     for side in ("failing", "passing", "near"):
-        expect(page.locator(f"#{side}-head")).to_be_visible()
+        expect(page.locator(f"#side-{side}")).to_be_visible()
     page.keyboard.press("f")
     expect(page.locator(".tabs a[aria-current]")).to_contain_text("Fails inside")
-    first = page.locator("tbody th code").first.inner_text()
+    expect(page.locator(".sides > section")).to_have_count(1)
+    first, second = page.locator(".excerpt > p code").all_inner_texts()[:2]
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_contain_text(first)
-    page.keyboard.press("n")
-    expect(page.locator(".crumbs")).to_contain_text("2 of")
+    expect(page.locator(".steps")).to_contain_text("1 of")
+    page.keyboard.press("j")
+    expect(page.locator("h1")).to_contain_text(second)
+    expect(page.locator(".steps")).to_contain_text("2 of")
     page.go_back()
     expect(page.locator("h1")).to_contain_text(first)
     page.go_back()
@@ -79,23 +82,47 @@ def test_from_a_mode_to_an_example_and_back_by_key(page: Page, bench: OpenedRepo
 def test_lists_are_those_that_the_rule_holds_for(page: Page, bench: OpenedReport) -> None:
     from playwright.sync_api import expect
 
-    page.goto(page.url.split("/#")[0].rstrip("/") + "/rows")
-    page.keyboard.press("g")
-    page.keyboard.type(RULE)
-    page.keyboard.press("Enter")
-    expect(page.locator(".tabs")).to_contain_text("Near misses")
-    page.keyboard.press("Escape")
-    page.keyboard.press("4")
-    expect(page.locator(".tabs a[aria-current]")).to_contain_text("All inside")
+    page.goto(page.url.split("/#")[0].rstrip("/") + f"/examples?rule={RULE}&side=failing")
+    page.get_by_role("button", name="Count").click()
+    expect(page.locator(".tabs a[aria-current]")).to_contain_text("Fails inside")
     frame = bench.rows.frame
-    expected = frame.filter(Rule.parse(RULE).holds(frame))["id"].to_list()
-    assert page.locator("tbody th code").all_inner_texts() == expected
-    page.locator("summary").click()
-    page.get_by_role("link", name="n_words").first.click()
-    page.locator(".values a", has_text=re.compile("^15$")).click()
-    expect(page.locator(".chips")).to_contain_text('"n_words" = 15')
-    held = frame.filter(Rule.parse(f"({RULE}) AND n_words = 15").holds(frame))["id"].to_list()
-    assert page.locator("tbody th code").all_inner_texts() == held
+    inside = frame.filter(Rule.parse(f"({RULE}) AND error = 1").holds(frame))
+    ids = page.locator(".excerpt > p code")
+    assert sorted(ids.all_text_contents()) == inside["id"].to_list()
+    expect(page.locator(".excerpt dd mark").first).to_be_visible()
+    page.get_by_text("Filter by a column").click()
+    page.get_by_label("Column").select_option(label="n_words")
+    page.get_by_label("At least").fill("15")
+    page.get_by_label("At most").fill("15")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.locator(".filters > .chip")).to_have_text('"n_words" = 15 ×')
+    held = inside.filter(n_words=15)["id"].to_list()
+    expect(page.locator("#side-failing .count")).to_have_text(f" {len(held)}")
+    assert sorted(ids.all_text_contents()) == held
+    page.keyboard.press("w")
+    page.keyboard.type("n_words < 0")
+    page.keyboard.press("Enter")
+    expect(page.locator("#side-failing .count")).to_have_text(" 0")
+    page.get_by_label("Drop the filter n_words < 0").click()
+    page.get_by_label('Drop the filter "n_words" = 15').click()
+    expect(page.locator("#side-failing .count")).to_have_text(f" {inside.height}")
+    page.keyboard.press("/")
+    page.keyboard.type("IT IS 1")
+    page.keyboard.press("Enter")
+    few = inside.filter(inside["answer"].str.contains("It is 1"))["id"].to_list()
+    expect(page.locator("#side-failing .count")).to_have_text(f" {len(few)}")
+    expect(page.locator(".excerpt mark", has_text="It is 1").first).to_be_visible()
+    page.get_by_label("Order").select_option(label="n_words ↓")
+    expect(page).to_have_url(re.compile("sort=-n_words"))
+    expect(page.locator("main")).not_to_have_attribute("aria-busy", "true")
+    order = dict(frame.select("id", "n_words").iter_rows())
+    numbers = [order[id] for id in ids.all_text_contents()]
+    assert numbers == sorted(numbers, reverse=True)
+    assert sorted(ids.all_text_contents()) == few
+    page.locator(".excerpt a").first.click()
+    expect(page.locator(".text pre mark").first).to_be_visible()
+    page.keyboard.press("u")
+    expect(page.locator("#side-failing .count")).to_have_text(f" {len(few)}")
 
 
 def test_an_edited_rule_counts_what_the_audit_counts_and_is_recorded(
@@ -180,7 +207,7 @@ def test_a_page_of_another_port_gets_no_secret_and_records_nothing(
         threading.Thread(target=server.serve_forever, daemon=True).start()
         other = page.context.new_page()
         other.goto(f"http://127.0.0.1:{server.server_port}/")
-        for path in ("/rule?rule=n_words=12", "/rows?where=n_words=13", "/static/client.js"):
+        for path in ("/rule?rule=n_words=12", "/examples?where=n_words=13", "/static/client.js"):
             other.evaluate(
                 "(url) => fetch(url, { mode: 'no-cors', credentials: 'include' }).catch(() => 0)",
                 inside + path,
@@ -210,7 +237,13 @@ def test_a_page_of_another_port_gets_no_secret_and_records_nothing(
     assert event.body["rule"] == '"n_words" = 12'
 
 
-PATHS = ("/", "/findings", "/examples?mode=1", "/rows?rule=n_words>12&column=lang", "/row?at=0")
+PATHS = (
+    "/",
+    "/findings",
+    "/examples?mode=1",
+    "/examples?rule=n_words>12&side=failing",
+    "/examples?row=0",
+)
 
 
 @pytest.mark.parametrize("width", [400, 1280, 3840])
@@ -218,16 +251,21 @@ PATHS = ("/", "/findings", "/examples?mode=1", "/rows?rule=n_words>12&column=lan
 def test_nothing_is_wider_than_the_window(
     browser: Browser, home: str, width: int, scheme: str
 ) -> None:
+    from playwright.sync_api import expect
+
     size = {"width": width, "height": 900}
     with Watch(browser, home, viewport=size, color_scheme=scheme) as page:
         page.goto(home)
         for path in (*PATHS, "/rule", "/holdout", "/ledger", "/keys"):
             page.goto(home.split("/#")[0] + path)
+            expect(page.locator("main")).not_to_have_attribute("aria-busy", "true")
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path
 
 
 def test_what_a_screen_reader_needs_is_there(page: Page, home: str) -> None:
     """Names of all boxes and links, one main landmark, a language, headings in order."""
+    from playwright.sync_api import expect
+
     check = """() => {
       const trouble = [];
       const name = (e) => (e.getAttribute('aria-label') || e.textContent || e.title || '').trim();
@@ -244,4 +282,5 @@ def test_what_a_screen_reader_needs_is_there(page: Page, home: str) -> None:
     }"""
     for path in (*PATHS, "/rule?rule=n_words>12", "/holdout", "/ledger", "/keys"):
         page.goto(home.split("/#")[0] + path)
+        expect(page.locator("main")).not_to_have_attribute("aria-busy", "true")
         assert page.evaluate(check) == [], path

@@ -10,6 +10,7 @@ import pytest
 from bench_reports import make_answers, serve_in_thread, visit
 from browser_watch import Watch
 from commands import run_program
+from explorer_files import Explorer
 from markupsafe import escape
 
 from groundfault import Case, Evidence
@@ -50,7 +51,7 @@ def test_before_the_audit_it_is_sealed_and_no_outcome_is_there(case: Case) -> No
     assert ">lang, n_words, prompt, target<" in html
     # an option of a command is named with its command
     assert "groundfault case new takes options" in html
-    for path in ("/rows", "/rule", "/examples?mode=1", "/holdout", "/ledger"):
+    for path in ("/data/report", "/rule", "/examples?mode=1", "/holdout", "/ledger"):
         assert client.get(path).status_code == 404, path
     # looking leaves no trace: the ledger begins with the first step
     assert not (case.folder / LEDGER).exists()
@@ -83,8 +84,7 @@ def test_after_the_audit_it_has_the_screens_of_its_report(audited: Case) -> None
     fresh = set(audited.fresh_evidence.frame["id"])
     assert not fresh & set(bench.rows.frame["id"])
     # a search is no rule that was tried
-    listed = client.get("/rows", params={"q": f"Question {int(min(fresh)[1:])}:"}).text
-    assert "No row is like that" in listed
+    assert Explorer(client).mask(words=f"Question {int(min(fresh)[1:])}:") == []
 
 
 def test_a_rule_tried_goes_into_its_ledger_which_still_adds_up(audited: Case) -> None:

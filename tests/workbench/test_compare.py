@@ -6,20 +6,18 @@ import re
 from html import unescape
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 from bench_reports import visit
-from explorer_files import ExplorerFile, make_results, write_report
+from explorer_files import Explorer, ExplorerFile, make_results, unpack_masks, write_report
 
-from groundfault import Candidate, Evidence, InputError, audit
+from groundfault import Candidate, Evidence, audit
 from groundfault.auditing.report_examples import look_up_examples
 from groundfault.core.rules import Rule
 from groundfault.exports import export
 from groundfault.modes.mode import EVERY_MODEL
 from groundfault.render.mode_page import make_example_page
 from groundfault.workbench.opened_report import OpenedReport
-from groundfault.workbench.screens.rows import compare_models, find_unit_rows
 
 
 @pytest.fixture(scope="module")
@@ -35,39 +33,26 @@ def two(place: Path) -> OpenedReport:
     return bench
 
 
-def test_cells_and_rules_are_counts_of_the_table(two: OpenedReport, place: Path) -> None:
+def test_rules_to_contrast_hold_for_the_rows_of_the_table(two: OpenedReport, place: Path) -> None:
     assert two.report is not None
-    found = compare_models(two.index, two.report, "alpha", "beta")
-    table = pl.read_parquet(place.parent / "answers.parquet")
-    wide = table.pivot("model", index=["id", "lang", "size", "prompt"], values="error").sort("id")
-    a, b = (wide[name].to_numpy() == 1 for name in ("alpha", "beta"))
-    for cell, mask in zip(found.cells, (a & b, ~a & b, a & ~b, ~a & ~b), strict=True):
-        assert cell.tolist() == np.flatnonzero(mask).tolist()
-    assert found.size == wide.height
-    rules = {mode.rule: mode.meaning for mode in two.report.modes}
-    assert rules
-    for rule, meaning in rules.items():
-        inside = Rule.parse(rule).holds(wide).to_numpy()
-        row = next(one for one in found.rules if meaning in one.name)
-        only = ~a & b
-        assert (row.inside, row.n_inside) == (int((only & inside).sum()), int(inside.sum()))
-        assert (row.outside, row.n_outside) == (int((only & ~inside).sum()), int((~inside).sum()))
-    lifts = [row.lift for row in found.rules]
-    assert lifts == sorted(lifts, reverse=True)
-    rows = find_unit_rows(two.rows, found.cells[1], "beta")
-    assert two.rows.frame["model"][rows].unique().to_list() == ["beta"]
-    assert two.rows.frame["id"][rows].to_list() == wide["id"].gather(found.cells[1]).to_list()
-    with pytest.raises(InputError, match="there is no model 'gamma'"):
-        compare_models(two.index, two.report, "alpha", "gamma")
-
-
-def test_rules_count_the_cell_that_is_shown(two: OpenedReport) -> None:
-    assert two.report is not None
-    back = compare_models(two.index, two.report, "beta", "alpha")
-    rules = compare_models(two.index, two.report, "alpha", "beta", 2).rules
-    assert rules == back.rules
-    page = unescape(visit(two).get("/compare", params={"cell": 2}).text)
-    assert "Rules by how often only alpha fails" in page
+    client = visit(two)
+    content = client.get("/data/rules").json()
+    table = pl.read_parquet(place.parent / "answers.parquet").sort("id", "model")
+    masks = unpack_masks(content["pool"], table.height)
+    modes = {mode.rule: (mode.meaning, number) for number, mode in enumerate(two.report.modes, 1)}
+    keys = [rule["key"] for rule in content["rules"]]
+    assert modes
+    assert len(keys) == len({str(key) for key in keys})
+    for rule in content["rules"]:
+        key = rule["key"]
+        sql = (
+            two.report.modes[key["mode"] - 1].rule
+            if "mode" in key
+            else next(one.rule for one in two.report.findings if one.key == key["finding"])
+        )
+        (mask,) = masks[rule["masks"]]
+        assert mask.tolist() == Rule.parse(sql).holds(table).to_list()
+    assert Explorer(client).report["models"] == ["alpha", "beta"]
 
 
 def test_a_comparison_shows_what_changed(tmp_path: Path) -> None:
@@ -90,15 +75,19 @@ def test_a_comparison_shows_what_changed(tmp_path: Path) -> None:
     assert bench.index.measure_change("lang = 'de'", ("old", "new")) == (-1.0, 0.2)
     page = unescape(client.get("/examples", params={"finding": "german"}).text)
     assert "change −1.00 inside, +0.20 elsewhere" in page
-    assert "Better with new" in page
-    assert "Fails inside" not in page
-    left, right = page.split('id="passing-head"')[0], page.split('id="passing-head"')[1]
-    assert left.count('class="card"') == 8
-    assert "new <span" in left
-    assert 'class="card"' not in right.split('id="near-head"')[0]
+    explorer = Explorer(client)
+    assert explorer.report["pair"] == [explorer.report["models"].index(n) for n in ("old", "new")]
+    told = explorer.rule(finding="german")
+    assert told["sides"] == ["Better with new", "Not better with new", "Elsewhere"]
+    shown = explorer.sides(finding="german")
+    # what changed as it says, shown on the second model's answers
+    assert len(shown["failing"]) == 60
+    assert shown["passing"] == []
+    first = told["first"][0]
+    assert explorer.values([first], "model")["values"] == [["new"]]
     rule = unescape(client.get("/rule", params={"rule": "lang = 'en'"}).text)
     assert "From old to new the error rate changes by +0.20 inside, −1.00 elsewhere" in rule
-    assert "Worse with new" in client.get("/examples", params={"rule": "lang = 'en'"}).text
+    assert explorer.rule(rule="lang = 'en'")["sides"][0] == "Worse with new"
     # the same words in one file, and in a terminal
     export(tmp_path / "report", "html-explorer", tmp_path / "change.html")
     rules = ExplorerFile(tmp_path / "change.html").report["rules"]
@@ -112,38 +101,32 @@ def test_a_comparison_shows_what_changed(tmp_path: Path) -> None:
     assert "and not better with new" in str(make_example_page(lookup, "passing"))
 
 
-def test_the_file_has_the_same_cells(two: OpenedReport, place: Path) -> None:
-    assert two.report is not None
-    out = place.parent / "two.html"
+def test_the_file_and_the_server_have_the_same_units(two: OpenedReport, place: Path) -> None:
+    out, client = place.parent / "two.html", visit(two)
     export(place, "html-explorer", out)
-    file = ExplorerFile(out)
-    table = pl.DataFrame(
-        {"unit": file.rows("units"), "model": file.columns["model"], "loss": file.rows("losses")}
-    )
-    wide = table.pivot("model", index="unit", values="loss", aggregate_function="mean")
-    a, b = wide["alpha"] >= 0.5, wide["beta"] >= 0.5
-    found = compare_models(two.index, two.report, "alpha", "beta")
-    for cell, mask in zip(found.cells, (a & b, ~a & b, a & ~b, ~a & ~b), strict=True):
-        assert sorted(cell.tolist()) == sorted(wide["unit"].filter(mask).to_list())
+    file, explorer = ExplorerFile(out), Explorer(client)
+    for name in ("units", "losses"):
+        assert client.get(f"/data/block/{name}").text == file.blocks[name]
+    column = explorer.names.index("model")
+    assert client.get(f"/data/block/column-{column}").text == file.blocks[f"column-{column}"]
+    assert explorer.report["columns"] == file.report["columns"]
+    for number, mode in enumerate(file.report["rules"], 1):
+        if mode["kind"] == "mode":
+            sides = explorer.sides(mode=number)
+            for name, rows in file.sides(number - 1).items():
+                assert sorted(sides[name]) == sorted(file.columns["id"][row] for row in rows)
 
 
-def test_the_page_lists_them(two: OpenedReport) -> None:
+def test_a_mode_says_how_often_other_models_fail(two: OpenedReport) -> None:
     assert two.report is not None
-    found = compare_models(two.index, two.report, "beta", "alpha")
     client = visit(two)
-    page = unescape(client.get("/compare", params={"a": "beta", "b": "alpha", "cell": 2}).text)
-    assert "alpha against beta" in page
     modes = two.report.modes
     number = next(i for i, mode in enumerate(modes, 1) if mode.outcome == "beta")
     shown = client.get("/examples", params={"mode": number}).text
     assert "<dt>Other models</dt><dd>alpha fails " in shown
-    for cell, name in zip(found.cells, found.names, strict=True):
-        assert f"<strong>{len(cell)}</strong> {name}" in page
-    assert page.count('class="sides pair"') == min(20, len(found.cells[2]))
-    assert client.get("/compare", params={"a": "<b>"}).status_code == 400
-    assert "<b>" not in client.get("/compare", params={"a": "<b>"}).text
-    odd = client.get("/compare", params={"cell": "9", "start": "99999999999999999999"})
+    odd = client.get("/compare", params={"first": "<b>", "cell": "9", "start": "9" * 20})
     assert odd.status_code == 200
+    assert "<b>" not in odd.text
 
 
 def test_a_model_is_named_as_it_is_written(two: OpenedReport) -> None:

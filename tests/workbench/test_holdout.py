@@ -43,7 +43,7 @@ def events(bench: OpenedReport, kind: str) -> list[dict[str, object]]:
 def test_a_rule_is_recorded_once_and_a_rule_of_the_report_never(
     client: TestClient, bench: OpenedReport
 ) -> None:
-    for path in ("/rule", "/examples", "/rows"):
+    for path in ("/rule", "/examples"):
         client.get(path, params={"rule": "lang='de'"})
         client.get(path, params={"rule": RULE})
         client.get(path, params={"rule": "n_words>=14 and lang='de'"})
@@ -65,9 +65,8 @@ def test_a_rule_is_recorded_once_and_a_rule_of_the_report_never(
     [
         ("/rule", {"rule": RULE}),
         ("/examples", {"rule": RULE}),
-        ("/rows", {"rule": RULE}),
-        ("/rows", {"where": RULE}),
-        ("/row", {"rule": RULE, "at": "0"}),
+        ("/examples", {"where": RULE}),
+        ("/examples", {"rule": RULE, "row": "0"}),
     ],
 )
 def test_a_look_records_nothing_and_shows_no_count(

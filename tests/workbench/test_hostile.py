@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from bench_reports import open_bench, serve_in_thread, visit
 from browser_watch import Watch
+from explorer_files import Explorer
 from pages import Page
 
 import groundfault
@@ -98,19 +99,19 @@ def list_addresses(bench: OpenedReport, *, every: bool) -> list[str]:
         ("/findings", {}),
         ("/examples", {"finding": finding}),
         ("/examples", {"rule": own}),
-        ("/rows", {"rule": own, "view": "near"}),
+        ("/examples", {"rule": own, "side": "near"}),
         ("/rule", {"rule": own}),
         ("/holdout", {}),
         ("/ledger", {}),
-        *(("/rows", {"column": name, "sort": name}) for name in bench.rows.columns),
-        ("/rows", {}),
-        *(("/row", {"at": place}) for place in range(0, len(bench.rows), 1 if every else 9)),
+        *(("/examples", {"sort": name}) for name in bench.rows.columns),
+        ("/examples", {"side": "failing"}),
+        *(("/examples", {"row": place}) for place in range(0, len(bench.rows), 1 if every else 9)),
     ]
     for text in HOSTILE if every else ():
-        params += [("/rows", {"q": text[:500]}), ("/rule", {"rule": text[:500]})]
-    for key in ("rule", "where", "model", "sort", "column", "view", "start"):
-        params.append(("/rows", {key: HOSTILE[2]}))
-    for path, key in (("/row", "id"), ("/examples", "finding"), ("/examples", "mode")):
+        params += [("/examples", {"words": text[:500]}), ("/rule", {"rule": text[:500]})]
+    for key in ("rule", "where", "filter", "sort", "words", "side", "start", "row"):
+        params.append(("/examples", {key: HOSTILE[2]}))
+    for path, key in (("/examples", "finding"), ("/examples", "mode")):
         params.append((path, {key: HOSTILE[2]}))
     params += [("/ledger", {"kind": HOSTILE[2]}), (HOSTILE[0], {})]
     return [
@@ -147,9 +148,12 @@ def test_every_page_takes_hostile_strings_for_text(bench: OpenedReport, every: b
 
 
 def test_hostile_strings_are_there_to_be_read(bench: OpenedReport) -> None:
-    text = Page(visit(bench).get("/rows").text).text
+    explorer = Explorer(visit(bench))
+    values = explorer.values(list(range(30)), "prompt", "answer")["values"]
     for one in HOSTILE[:23]:
-        assert one in text
+        assert one in values[0]
+        assert one in values[1]
+    assert not set(str(values)) & set("\x00\x1b\x07\u202e\u2066\ud800")
 
 
 @pytest.mark.browser
@@ -161,3 +165,8 @@ def test_none_runs_in_a_browser(bench: OpenedReport, browser: Browser) -> None:
             # of what is refused the browser complains itself
             if client.get(one).status_code == 200:
                 page.goto(address.split("/#")[0] + one)
+                planted = page.locator("#explorer :is(script, img, svg, iframe, object, link)")
+                assert planted.count() == 0
+        page.goto(address.split("/#")[0] + "/examples?side=failing")
+        text = page.locator("#explorer").inner_text()
+        assert [one for one in HOSTILE[:23] if " ".join(one.split()) in " ".join(text.split())]

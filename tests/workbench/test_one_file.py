@@ -19,7 +19,7 @@ from groundfault import Report
 from groundfault.cli.reports import export
 from groundfault.core.rules import Rule
 from groundfault.modes.examples import find_near
-from groundfault.workbench.one_file.packing import find_rule_marks
+from groundfault.workbench.packing import find_rule_marks
 
 
 def write_file(report: Path, *options: str) -> ExplorerFile:
@@ -183,7 +183,7 @@ def test_nothing_of_the_data_stands_in_the_page(report: Path, tmp_path: Path) ->
 def test_columns_are_written_as_what_they_are(
     values: list[Any], kind: str, content: Any, places: list[int] | None
 ) -> None:
-    from groundfault.workbench.one_file.packing import encode_column
+    from groundfault.workbench.packing import encode_column
 
     column = encode_column(pl.Series("c", values), is_text=kind == "text")
     assert (column and column.kind) == kind
@@ -206,7 +206,7 @@ def test_columns_are_written_as_what_they_are(
     ],
 )
 def test_names_that_are_numbered_are_their_numbers(names: list[Any], head: Any) -> None:
-    from groundfault.workbench.one_file.packing import RowValues
+    from groundfault.workbench.packing import RowValues
 
     packed = RowValues.of(pl.Series(names)).pack()
     first, _, numbers = gzip.decompress(b64decode(packed)).partition(b"\n")
@@ -215,7 +215,7 @@ def test_names_that_are_numbered_are_their_numbers(names: list[Any], head: Any) 
 
 
 def test_marks_take_a_few_bytes_each() -> None:
-    from groundfault.workbench.one_file.packing import pack_spans
+    from groundfault.workbench.packing import pack_spans
 
     spans = {"q": {7: [300, 3], 2: [0, 4, 9, 4]}, "none": {}}
     head, _, numbers = gzip.decompress(b64decode(pack_spans(spans))).partition(b"\n")
@@ -226,7 +226,7 @@ def test_marks_take_a_few_bytes_each() -> None:
 
 @pytest.mark.parametrize("different", [3, 300])
 def test_values_that_repeat_take_the_bits_that_tell_them_apart(different: int) -> None:
-    from groundfault.workbench.one_file.packing import RowValues
+    from groundfault.workbench.packing import RowValues
 
     numbers = np.random.default_rng(0).integers(0, different, 20_000)
     texts = pl.Series([f"an answer that is {number}" for number in numbers])

@@ -82,7 +82,7 @@ def test_the_printed_address_opens_the_workbench_behind_a_proxy(bench_report: Pa
             shell = client.get(f"{home}/", headers={"accept": "text/html"})
             assert 'data-home="/audits"' in shell.text
             secret = client.post(f"{home}/enter", headers={SECRET: token}).text
-            page = client.get(f"{home}/rows", headers={SECRET: secret})
+            page = client.get(f"{home}/examples", headers={SECRET: secret})
             assert page.status_code == 200
             assert 'href="/audits/rule"' in page.text
         server.send_signal(signal.SIGINT)

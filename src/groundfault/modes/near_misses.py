@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -83,17 +82,6 @@ def find_near_misses(rule: str, table: pl.DataFrame) -> tuple[NearMiss, ...]:
         mask = near & ~holds
         misses.append(NearMiss(condition, mask, _measure_distance(condition, table, mask)))
     return tuple(misses)
-
-
-def is_single(misses: Sequence[NearMiss]) -> bool:
-    """Return whether there is one condition without a threshold: whatever is outside then misses
-    it.
-
-    Parameters
-    ----------
-    misses : sequence of NearMiss
-    """
-    return len(misses) == 1 and misses[0].distance is None
 
 
 def _measure_distance(

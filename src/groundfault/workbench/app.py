@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from groundfault.errors import GroundfaultError
 from groundfault.workbench.auth import Access, AccessControl
 from groundfault.workbench.pages import PART, load_templates, make_link, show_page
-from groundfault.workbench.screens import holdout, modes, review, rows
+from groundfault.workbench.screens import examples, holdout, modes, review
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 SCREENS = (
     review.CASE,
     modes.MODES,
-    modes.EXAMPLES,
-    rows.ROWS,
+    examples.EXAMPLES,
     modes.RULES,
-    rows.COMPARISON,
+    examples.COMPARISON,
     holdout.HOLDOUT,
     holdout.LEDGER,
     review.REVIEW,

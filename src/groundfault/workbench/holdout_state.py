@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from groundfault.auditing.evidence_again import read_evidence_again, select_audited
 from groundfault.auditing.flow import audit
@@ -19,14 +19,16 @@ from groundfault.core.candidate import Candidate, Library
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError, LedgerError, PlanError, RuleError
 from groundfault.render.words import plural
+from groundfault.workbench.subjects import read_subject
 
 if TYPE_CHECKING:
+    from starlette.datastructures import QueryParams
+
     from groundfault.auditing.report import Report
     from groundfault.base.holdout_events import Event
     from groundfault.base.ledger import Ledger
     from groundfault.case.settings import CaseSettings
     from groundfault.workbench.opened_report import OpenedReport
-    from groundfault.workbench.row_index import RowQuery
 
 
 @dataclass(frozen=True)
@@ -177,15 +179,40 @@ def name_day(time: str) -> str:
     return f"{datetime.fromisoformat(time):%d %b %Y}".lstrip("0")
 
 
-def join_rule(query: RowQuery) -> str:
-    """Return the rule and the filters of a selection as one rule, in SQL; empty for neither."""
-    if not query.where:
-        return query.rule
-    conditions = (*([query.rule] if query.rule else []), *query.where)
-    return " AND ".join(f"({condition})" for condition in conditions)
+_MAX_FILTERS = 20
+"""At once: each is a clause of one rule, and an address has its limit."""
 
 
-def count_untried(bench: OpenedReport, query: RowQuery) -> dict[str, dict[str, Sequence[float]]]:
+class RowSelection(NamedTuple):
+    """What an address selects: a rule and further conditions, in SQL; empty for none."""
+
+    rule: str
+    where: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, bench: OpenedReport, params: QueryParams) -> RowSelection:
+        """Read the parameters of an address, or of a form.
+
+        Raises
+        ------
+        InputError, RuleError
+            If there is no such mode or finding, or a rule cannot be read.
+        """
+        where = tuple(dict.fromkeys(filter(None, map(str.strip, params.getlist("where")))))
+        if len(where) > _MAX_FILTERS:
+            raise InputError(f"at most {_MAX_FILTERS} filters at once")
+        return cls(read_subject(bench.audited, params).rule, where)
+
+    @property
+    def joined(self) -> str:
+        """Return all of it as one rule; empty for none."""
+        conditions = (*([self.rule] if self.rule else []), *self.where)
+        return " AND ".join(f"({condition})" for condition in conditions)
+
+
+def count_untried(
+    bench: OpenedReport, chosen: RowSelection
+) -> dict[str, dict[str, Sequence[float]]]:
     """Count the rules of a selection that are new: neither the report's, nor in the ledger.
 
     Filters show how many rows fail, as a rule does, so they are one, too.
@@ -194,13 +221,13 @@ def count_untried(bench: OpenedReport, query: RowQuery) -> dict[str, dict[str, S
     ----------
     bench : OpenedReport
         With a report.
-    query : RowQuery
+    chosen : RowSelection
 
     Returns
     -------
     dict of str to dict of str to sequence of float
-        By rule in its normal form, and outcome: units and failures on and off the rule. Empty where
-        there is no ledger to record them in.
+        By rule in its normal form, and outcome: units and failures on and off the rule; rows, where
+        there are filters. Empty where there is no ledger to record them in.
 
     Raises
     ------
@@ -212,21 +239,22 @@ def count_untried(bench: OpenedReport, query: RowQuery) -> dict[str, dict[str, S
     if bench.ledger is None:
         return untried
     known = list_rules(bench.audited) | set(state.rules)
-    if query.rule and (sql := Rule.parse(query.rule).sql) not in known:
+    if chosen.rule and (sql := Rule.parse(chosen.rule).sql) not in known:
         untried[sql] = {
             outcome: [cell.on, cell.on_errors, cell.off, cell.off_errors]
-            for outcome, cell in bench.index.count(query.rule).items()
+            for outcome, cell in bench.index.count(chosen.rule).items()
         }
-    if query.where and (sql := Rule.parse(join_rule(query)).sql) not in known:
-        rows, views = bench.index.rows, bench.index.count_views(query)
-        on, failing = views["inside"], views["failing"]
-        off = len(rows) - on
-        untried[sql] = {query.model: [on, failing, off, int(rows.fails.sum()) - failing]}
+    if chosen.where and (sql := Rule.parse(chosen.joined).sql) not in known:
+        inside, fails = bench.index.filter(chosen.where), bench.rows.fails
+        if chosen.rule:
+            inside = inside & bench.index.holds(chosen.rule)
+        counts = [inside.sum(), fails[inside].sum(), (~inside).sum(), fails[~inside].sum()]
+        untried[sql] = {"": list(map(int, counts))}
     return untried
 
 
-def try_rules(bench: OpenedReport, query: RowQuery) -> None:
-    """Record the new rules of a selection with their counts; none where one cannot be evaluated.
+def try_rules(bench: OpenedReport, params: QueryParams) -> None:
+    """Record the new rules of a form with their counts; none where one cannot be evaluated.
 
     Raises
     ------
@@ -234,7 +262,7 @@ def try_rules(bench: OpenedReport, query: RowQuery) -> None:
         If the ledger cannot be written to.
     """
     try:
-        untried = count_untried(bench, query)
+        untried = count_untried(bench, RowSelection.of(bench, params))
     except (RuleError, InputError):
         return  # the page says what is wrong
     hashes = bench.audited.hashes

@@ -33,9 +33,9 @@ from groundfault.review.decision import check_name
 from groundfault.review.session import Session
 from groundfault.sequential.session import SequentialAudit
 from groundfault.workbench.desks import LiveDesk, ReviewDesk
+from groundfault.workbench.explorer_data import ExplorerData
 from groundfault.workbench.holdout_state import HoldoutState, find_state, read_head
-from groundfault.workbench.row_index import RowIndex
-from groundfault.workbench.rows import Rows, load_apart, load_rows, run_apart
+from groundfault.workbench.rows import RowIndex, Rows, load_apart, load_rows, run_apart
 
 
 @dataclass
@@ -171,6 +171,11 @@ class OpenedReport:
                 self.trouble = str(error)
                 raise
             return index
+
+    @cached_property
+    def explorer(self) -> ExplorerData:
+        """Return the rows as the client reads them; as `index`."""
+        return ExplorerData(self.audited, self.index)
 
     @property
     def rows(self) -> Rows:

@@ -19,8 +19,7 @@ from groundfault.errors import GroundfaultError, InputError
 from groundfault.render import words
 from groundfault.render.html import make_environment
 from groundfault.workbench.auth import MAX_BODY
-from groundfault.workbench.holdout_state import count_untried, try_rules
-from groundfault.workbench.row_index import RowQuery
+from groundfault.workbench.holdout_state import RowSelection, count_untried, try_rules
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -136,8 +135,9 @@ def make_trial_routes(path: str, show: Callable[[Request], Response]) -> tuple[R
     """
 
     def look(request: Request) -> Response:
+        bench = bench_of(request)
         try:
-            rules = count_untried(bench_of(request), RowQuery.of(request.query_params))
+            rules = count_untried(bench, RowSelection.of(bench, request.query_params))
         except GroundfaultError:
             rules = {}  # the page says what is wrong
         fields = request.query_params.multi_items()
@@ -149,7 +149,7 @@ def make_trial_routes(path: str, show: Callable[[Request], Response]) -> tuple[R
 
     async def count(request: Request) -> Response:
         form = await read_form(request)
-        await run_in_threadpool(try_rules, bench_of(request), RowQuery.of(form))
+        await run_in_threadpool(try_rules, bench_of(request), form)
         return RedirectResponse(f"{make_link(request, path)}?{form}", 303)
 
     return Route(path, look), Route(path, count, methods=["POST"])

@@ -1,6 +1,4 @@
-"""The rows that may be looked at, those of the discovery units alone, and how they are shown.
-
-Texts are shortened, and the words and values that a rule names highlighted."""
+"""The rows that may be looked at, those of the discovery units alone, and what rules hold for."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,15 +20,16 @@ from groundfault.auditing.evidence_again import Places, read_evidence_again
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_examples import match_evidence
-from groundfault.core.candidate import Library
+from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
+from groundfault.core.finding import Cell
 from groundfault.core.rules import Rule, quote_character
 from groundfault.core.status import Status
 from groundfault.core.units import Marks, Units, average_losses
-from groundfault.errors import InputError
+from groundfault.errors import InputError, require_name
 from groundfault.modes.examples import find_failures, find_text_columns
-from groundfault.render.highlights import find_patterns, highlight
-from groundfault.render.page import Line
+from groundfault.modes.near_misses import NearMiss, find_near_misses
+from groundfault.stats import bits
 
 Value = TypeVar("Value")
 
@@ -115,11 +114,6 @@ class Rows:
     def fails(self) -> NDArray[np.bool_]:
         """Mark rows that failed: half wrong at least or, if none is, worse than the mean."""
         return find_failures(self.loss, ~np.isnan(self.loss))
-
-    @cached_property
-    def passes(self) -> NDArray[np.bool_]:
-        """Mark rows that were scored and did not fail."""
-        return np.asarray(~self.fails & ~np.isnan(self.loss))
 
     def __len__(self) -> int:
         return len(self.evidence)
@@ -211,143 +205,124 @@ def _write_rows(home: Path, report: Report, folder: Path, place: Places | None) 
     )
 
 
-SHORT, LONG, WHOLE = 240, 700, 20_000
-"""Characters of a text in a table, on a card, and on a page of its own: lines, a screen, all."""
-
-_MIN_LENGTH = 30
-"""Characters from which on a value is a sentence rather than a word."""
-
-
-@dataclass(frozen=True)
-class Field:
-    """One value of a row.
+@dataclass
+class RowIndex:
+    """Finds rows of a table.
 
     Attributes
-    ----------
-    name : str
-        The column.
-    line : tuple of str and Highlight
-        Its text, line breaks and all.
-    value : object
-        As the table has it.
-    mark : bool
-        Whether the rule reads this column as a whole.
-    cut : int
-        Characters that are left out.
-    """
-
-    name: str
-    line: Line
-    value: Any
-    mark: bool = False
-    cut: int = 0
-
-    @property
-    def is_number(self) -> bool:
-        """Return whether the value is a number."""
-        return isinstance(self.value, int | float) and not isinstance(self.value, bool)
-
-    @property
-    def is_long(self) -> bool:
-        """Return whether it is a sentence rather than a word."""
-        return isinstance(self.value, str) and len(self.value) > _MIN_LENGTH
-
-
-@dataclass(frozen=True)
-class RowView:
-    """One row of a page.
-
-    Attributes
-    ----------
-    place : int
-        In the table.
-    id, model : str
-    fails : bool or None
-        None where it was not scored.
-    loss : float
-        NaN where it was not scored.
-    fields : tuple of Field
-    """
-
-    place: int
-    id: str
-    model: str
-    fails: bool | None
-    loss: float
-    fields: tuple[Field, ...]
-
-
-def show_rows(
-    rows: Rows,
-    places: NDArray[np.intp],
-    columns: Sequence[str],
-    *,
-    rule: str = "",
-    text: str = "",
-    length: int = SHORT,
-) -> tuple[RowView, ...]:
-    """Return some rows with some of their columns.
-
-    Parameters
     ----------
     rows : Rows
-    places : intp array, shape (m,)
-    columns : sequence of str
-    rule : str
-        What is highlighted: the words that it looks for, and the columns that it compares.
-    text : str
-        Highlighted too.
-    length : int
-        Characters of a text that are shown.
+    library : Library
+        Candidates of the report: a rule of theirs means here what it meant there.
     """
-    frame = rows.frame.select(columns)[places] if len(columns) else pl.DataFrame()
-    patterns = find_patterns(rule) if rule else {}
-    read = set(Rule.parse(rule).columns) - set(patterns) if rule else set()
-    search = ("(?i)" + "".join(map(quote_character, text)),) if text else ()
-    fields = {
-        name: _set_column(frame[name], (*patterns.get(name, ()), *search), length, name in read)
-        for name in columns
-    }
-    roles = rows.evidence.roles
-    ids = rows.frame[roles.id or ""][places].cast(pl.String)
-    models = rows.frame[roles.model][places].cast(pl.String) if roles.model else [""] * len(places)
-    return tuple(
-        RowView(
-            int(place),
-            str(ids[number]),
-            str(models[number] or ""),
-            None if np.isnan(rows.loss[place]) else bool(rows.fails[place]),
-            float(rows.loss[place]),
-            tuple(fields[name][number] for name in columns),
-        )
-        for number, place in enumerate(places)
-    )
 
+    rows: Rows
+    library: Library
 
-def _set_column(column: pl.Series, patterns: Sequence[str], length: int, mark: bool) -> list[Field]:
-    """Return a field for each value of a column."""
-    values = column.to_list()
-    texts = [None if value is None else write_value(value) for value in values]
-    return [
-        Field(
-            column.name,
-            highlight(text[:length], patterns) if text else (),
-            value,
-            mark,
-            max(len(text) - length, 0),
-        )
-        for value, text in zip(values, (text or "" for text in texts), strict=True)
-    ]
+    def __post_init__(self) -> None:
+        # the last few answers of each kind: of a million rows, some take eight megabytes
+        self._marks = lru_cache(24)(self._apply)
+        self._misses = lru_cache(2)(lambda rule: find_near_misses(rule, self.rows.frame))
 
+    def mark(self, rule: str) -> NDArray[np.bool_]:
+        """Return the units that a rule is true for, as the audit marks them: shape (units,).
 
-def write_value(value: Any) -> str:
-    """Return a value of a table as people write it.
+        Raises
+        ------
+        RuleError
+            If it cannot be read, or evaluated on these rows.
+        """
+        marks = self._marks(rule)
+        return np.asarray(bits.unpack(marks.on, marks.size)[0])
 
-    Examples
-    --------
-    >>> write_value(True), write_value(0.1 + 0.2), write_value(7)
-    ('true', '0.3', '7')
-    """
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    def count(self, rule: str) -> dict[str, Cell]:
+        """Count units and failures inside and outside a rule, by outcome, as the audit does.
+
+        Raises
+        ------
+        RuleError
+            If it cannot be read, or evaluated on these rows.
+        """
+        tables = replace(self.rows.units, marks=self._marks(rule)).tables
+        sums = zip(tables.on, tables.off, tables.on_sum, tables.total, tables.lift, strict=True)
+        cells = [
+            Cell(
+                on=int(on),
+                off=int(off),
+                on_errors=float(inside) / tables.unit,
+                off_errors=float(total - inside) / tables.unit,
+                lift=float(lift) if on and off else None,
+            )
+            for on, off, inside, total, lift in sums
+        ]
+        return dict(zip(self.rows.outcomes, cells, strict=True))
+
+    def measure_change(self, rule: str, pair: tuple[str, str]) -> tuple[float | None, float | None]:
+        """Return the mean change from one model to another inside a rule, and elsewhere.
+
+        Parameters
+        ----------
+        rule : str
+            In SQL.
+        pair : two of str
+            Models.
+
+        Returns
+        -------
+        two of float or None
+            In [-1, 1], over units that both were scored on; None where there is none.
+        """
+        first, second = self.rows.select_pair(pair)
+        changes, inside = second - first, self.mark(rule)
+        sides = (changes[~np.isnan(changes) & side] for side in (inside, ~inside))
+        on, off = (side.mean() if len(side) else None for side in sides)
+        return on, off
+
+    def _apply(self, rule: str) -> Marks:
+        return Marks.of(self.rows.evidence, Library((self.find_candidate(rule),)))
+
+    def find_candidate(self, rule: str) -> Candidate:
+        """Return the report's candidate of this rule, or a new one without missing values."""
+        parsed = Rule.parse(rule).sql
+        for candidate in self.library:
+            if candidate.parsed.sql == parsed:
+                return candidate
+        return Candidate("rule", rule, missing="off")
+
+    def holds(self, rule: str) -> NDArray[np.bool_]:
+        """Return the rows of these units: shape (rows,)."""
+        return self.mark(rule)[self.rows.evidence.unit_index]
+
+    def find_near_misses(self, rule: str) -> tuple[NearMiss, ...]:
+        """Return the rows that one condition alone keeps outside a rule.
+
+        None for a rule that reads a fitted column, which is known of nothing but its units.
+        """
+        is_fitted = self.find_candidate(rule).fitted_column is not None
+        return () if is_fitted else self._misses(rule)
+
+    def filter(self, where: Sequence[str]) -> NDArray[np.bool_]:
+        """Return the rows for which all conditions hold: shape (rows,).
+
+        Raises
+        ------
+        RuleError, InputError
+            If a condition cannot be read or evaluated, or names another column.
+        """
+        mask = np.ones(len(self.rows), dtype=np.bool_)
+        for condition in where:
+            rule = Rule.parse(condition)
+            for name in rule.columns:
+                require_name("column", name, self.rows.columns, InputError)
+            mask = mask & rule.holds(self.rows.frame).to_numpy()
+        return mask
+
+    def search(self, text: str) -> NDArray[np.bool_]:
+        """Return the rows in which some column has a text, in capitals or not."""
+        pattern = "(?i)" + "".join(map(quote_character, text))
+        names = [name for name, kind in self.rows.frame.schema.items() if kind == pl.String]
+        if not names:
+            return np.zeros(len(self.rows), dtype=np.bool_)
+        matches = pl.any_horizontal(pl.col(name).str.contains(pattern) for name in names)
+        holds = self.rows.frame.select(matches.fill_null(False)).to_series()
+        return np.asarray(holds.to_numpy())

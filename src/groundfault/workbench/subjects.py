@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_examples import find_subject
@@ -129,7 +128,8 @@ def read_subject(report: Report, params: Mapping[str, str]) -> Subject:
         if isinstance(subject, Mode):
             return Subject.of(list_modes(report)[int(number) - 1], pair)
         return Subject.of(subject, pair)
-    return Subject.of_rule(Rule.parse(params.get("rule", "")).sql, pair)
+    rule = params.get("rule", "").strip()
+    return Subject.of_rule(Rule.parse(rule).sql if rule else "", pair)
 
 
 def list_modes(report: Report) -> tuple[NumberedMode, ...]:
@@ -154,8 +154,3 @@ def list_subjects(report: Report, names: Collection[str]) -> Iterator[Subject]:
     for finding in report.findings:
         if finding.name in names:
             yield Subject.of(finding.face_failures(report.plan.effect), pair)
-
-
-def make_address(of: NumberedMode | Finding) -> dict[str, Any]:
-    """Return the parameters by which an address names a mode or a finding."""
-    return {"mode": of.number} if isinstance(of, NumberedMode) else {"finding": of.key}

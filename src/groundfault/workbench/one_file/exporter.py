@@ -1,21 +1,29 @@
-"""The exporter of one file: a page, its style and script, and the report in compressed blocks.
+"""One file: a page, its style and script, and in compressed blocks a report and its examples.
 
 The page itself is the same for every report. What came from data stands in it in base64 alone, as
 text that no browser reads as markup, and the page's policy lets no other script run than the one
-whose hash it names."""
+whose hash it names.
+
+Which rows are in it follows from what was looked at already. A report that held nothing out has
+judged all units, so all rows are in the file. Of a report with a holdout only the discovery rows
+are: the holdout's outcomes were opened for one question, and whoever browses them invents rules
+that they can no longer confirm. What the report itself says of held-out rows, its counts and
+rates, is in the file as it is in the report; the few examples that a report keeps are left out, as
+some of them may be held-out rows."""
 
 from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from msgspec import structs
 
 from groundfault.auditing.report import Report, read_report
 from groundfault.auditing.verification import check_record
@@ -23,17 +31,191 @@ from groundfault.auditing.verification_checks import VerificationCheck
 from groundfault.base.files import write_text
 from groundfault.core.candidate import Library
 from groundfault.exports import ReportSlices
-from groundfault.render import audit_tables, words
+from groundfault.modes.examples import share_opening
+from groundfault.render import audit_page, audit_tables, words
 from groundfault.render.audit_words import Outline
 from groundfault.render.html import make_environment
-from groundfault.render.page import Block, Columns, Entry, Number, Paragraph, Words, tabulate
-from groundfault.workbench.one_file.content import FileContent, list_blocks
-from groundfault.workbench.one_file.packing import RowValues, pack_json, pack_spans
+from groundfault.render.page import (
+    Bar,
+    Block,
+    Code,
+    Columns,
+    Entry,
+    Figures,
+    Fold,
+    Highlight,
+    Number,
+    Page,
+    Paragraph,
+    Table,
+    Words,
+    tabulate,
+)
+from groundfault.workbench.explorer_data import ExplorerData
+from groundfault.workbench.packing import (
+    MaskPool,
+    Spans,
+    count_units,
+    find_rule_marks,
+    pack_json,
+    pack_spans,
+)
+from groundfault.workbench.rows import RowIndex, Rows
+from groundfault.workbench.subjects import Subject, list_subjects
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-_SCRIPTS = ("reading.js", "elements.js", "one_file.js")
+VERSION = 1
+"""Of the content; the page and its script are always of the same."""
+
+_LONG_OPENING = 80
+"""Characters, a line, from which on a beginning that all texts share is left out of cards."""
+_ON_MODES = ("confirmed", "strengths", "too-small", "screened", "limits")
+
+
+@dataclass(frozen=True, eq=False)
+class FileContent:
+    """A report and its rows, as one file holds them.
+
+    Attributes
+    ----------
+    slices : ReportSlices
+    texts : bool
+        Whether columns of texts are in it.
+    """
+
+    slices: ReportSlices
+    texts: bool = True
+
+    @cached_property
+    def data(self) -> ExplorerData:
+        """Return the rows that may be looked at."""
+        report = self.slices.report
+        index = RowIndex(Rows.of(self.slices.case), report.library)
+        return ExplorerData(report, index, self.texts)
+
+    @cached_property
+    def subjects(self) -> tuple[Subject, ...]:
+        """Return the failure modes, then the findings that are given back, then all rows."""
+        names = {candidate.name for candidate in self.slices.library}
+        return (*list_subjects(self.slices.report, names), Subject.of_rule(""))
+
+    @cached_property
+    def masks(self) -> MaskPool:
+        """Return the masks of all rules, which `describe` names by their places."""
+        return MaskPool(len(self.data.rows))
+
+    @cached_property
+    def openings(self) -> dict[str, int]:
+        """Return by column of texts the length of its shared beginning, where that is long."""
+        openings = {}
+        for column in self.data.columns:
+            texts = [text for text in column.rows.values if text] if column.kind == "text" else []
+            shared = share_opening(texts) if texts else ""
+            shared = shared[: max(shared.rfind(" "), shared.rfind("\n")) + 1]
+            if len(shared) >= _LONG_OPENING and min(map(len, texts)) > len(shared):
+                openings[column.name] = count_units(shared)
+        return openings
+
+    @cached_property
+    def marks(self) -> list[dict[str, Spans]]:
+        """Find by rule and column the places of the words that are marked."""
+        texts = {
+            c.name: pl.Series(c.name, c.rows.values, pl.String)
+            for c in self.data.columns
+            if c.kind == "text"
+        }
+        return [
+            find_rule_marks(texts, subject.rule) if subject.rule else {}
+            for subject in self.subjects
+        ]
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything but the rows, as plain values."""
+        report = _drop_examples(self.slices.report)
+        page = audit_page.make_page(report)
+        kept = [section for name, section in page.anchored if name in _ON_MODES]
+        return {
+            "version": VERSION,
+            "groundfault": report.groundfault_version,
+            "title": words.clean(page.title),
+            "verdict": words.clean(page.verdict),
+            "facts": [[words.clean(text) for text in pair] for pair in page.facts],
+            "part": "discovery" if report.n_holdout else "all",
+            **self.data.outline(),
+            "openings": self.openings,
+            "rules": list(self._describe_rules(page)),
+            "modes": list_blocks(page.lead),
+            "sections": [
+                {"title": words.clean(section.title), "blocks": list_blocks(section.content)}
+                for section in kept
+            ],
+        }
+
+    def _describe_rules(self, page: Page) -> Iterator[dict[str, Any]]:
+        entries = {
+            str(entry.title): entry
+            for section in page.sections
+            for entry in find_entries(section.content)
+        }
+        for subject in self.subjects:
+            entry = entries.get(subject.title)
+            yield {
+                **self.data.describe_rule(subject, self.masks),
+                "anchor": entry.anchor if entry else "",
+                "blocks": list_blocks(entry.blocks) if entry else [],
+            }
+
+
+def _drop_examples(report: Report) -> Report:
+    """Drop the examples of the modes, which may be of held-out rows and have texts.
+
+    What is told of them instead is in the rows."""
+    bare = tuple(structs.replace(mode, sample=()) for mode in report.modes)
+    return Report.of(structs.replace(report.data, modes=bare), report.library)
+
+
+def list_blocks(blocks: Sequence[Block]) -> list[Any]:
+    """Return blocks as dicts and lists of text; without figures, which are no text.
+
+    A dict has the kind of its block under ``block``, and beside it the block's fields; code and
+    highlighted words are ``{"code": ...}`` and ``{"mark": ...}``.
+    """
+    return [_plain(block) for block in blocks if not isinstance(block, Figures)]
+
+
+def find_entries(blocks: Sequence[Block]) -> Iterator[Entry]:
+    """Return all entries among some blocks, those in folds and in other entries too."""
+    for block in blocks:
+        if isinstance(block, Entry):
+            yield block
+        if isinstance(block, Entry | Fold):
+            yield from find_entries(block.blocks)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return words.clean(value)
+    if isinstance(value, Code | Highlight):
+        return {"code" if isinstance(value, Code) else "mark": words.clean(value.text)}
+    if isinstance(value, Bar):
+        return value.widths
+    if isinstance(value, Table):
+        value = value.drop_empty_columns()
+    if isinstance(value, tuple | list):
+        return [_plain(one) for one in value if not isinstance(one, Figures)]
+    if is_dataclass(value):
+        # the orders of a table are a style sheet's, and the largest part of it
+        names = [field.name for field in fields(value) if field.name != "orders"]
+        content = {name: _plain(getattr(value, name)) for name in names}
+        kind = getattr(value, "block", None)
+        return content if kind is None else {"block": kind, **content}
+    return value
+
+
+_SHARED = ("workbench.js", "reading.js", "elements.js", "explorer.js")
+"""Scripts that the server's pages have, too: its keys, and its client for rows."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +237,7 @@ class HtmlExplorer:
         page = set_page(content)
         write_text(out, page)
         texts = "" if self.texts else ", without texts"
-        return f"{words.plural(len(content.rows), 'row')}{texts} ({len(page) / 1e6:.1f} MB)"
+        return f"{words.plural(len(content.data.rows), 'row')}{texts} ({len(page) / 1e6:.1f} MB)"
 
 
 def set_page(content: FileContent) -> str:
@@ -79,31 +261,30 @@ def set_page(content: FileContent) -> str:
 
 def _pack(content: FileContent) -> Iterator[tuple[str, str]]:
     """Return blocks of the file by their names."""
-    record = list_record(content.slices, len(content.rows), texts=content.texts)
+    data = content.data
+    record = list_record(content.slices, len(data.rows), texts=content.texts)
     yield "report", pack_json(content.describe() | {"record": list_blocks(record)})
-    evidence = content.rows.evidence
-    yield "losses", RowValues.of(evidence.loss.round(6)).pack()
     # after the report, which puts them there
     yield "masks", content.masks.pack()
-    for place, column in enumerate(content.columns):
-        yield f"column-{place}", column.rows.pack()
+    columns = [f"column-{place}" for place in range(len(data.columns))]
+    for name in ("losses", *columns, *["units"] * bool(data.models)):
+        yield name, data.pack(name)
     for place, marks in enumerate(content.marks):
         if spans := {name: some for name, some in marks.items() if some}:
             yield f"spans-{place}", pack_spans(spans)
-    if len(content.models) > 1:
-        yield "units", RowValues.of(pl.Series(evidence.unit_index)).pack()
 
 
 @cache
 def _load() -> tuple[Template, str, str]:
     """Return the page, its style and its script."""
     environment = make_environment("groundfault.workbench.one_file")
-    # the looks of a report, and what only this page has
-    style = "\n".join(environment.get_template(n).render() for n in ("report.css", "one_file.css"))
-    # the keys of the workbench, and what only this page has
     home = resources.files("groundfault.workbench")
-    own = (home / "one_file" / "templates" / name for name in _SCRIPTS)
-    scripts = (home / "static" / "workbench.js", *own)
+    # the looks of a report, of its examples, and what only this page has
+    styles = [environment.get_template(n).render() for n in ("report.css", "one_file.css")]
+    styles.insert(1, (home / "static" / "explorer.css").read_text("utf-8"))
+    style = "\n".join(styles)
+    own = home / "one_file" / "templates" / "one_file.js"
+    scripts = (*(home / "static" / name for name in _SHARED), own)
     script = "\n".join(path.read_text("utf-8") for path in scripts)
     return environment.get_template("one_file.html.j2"), style, script
 

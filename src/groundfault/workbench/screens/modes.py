@@ -6,16 +6,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 from starlette.responses import Response
 from starlette.routing import Route
 
 from groundfault.core.column_names import measures_answer
 from groundfault.core.finding import Finding, Verdict
-from groundfault.core.pairs import clip_changes
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError, RuleError
-from groundfault.modes.examples import choose_examples, select_losses, split_conditions
-from groundfault.modes.near_misses import is_single
+from groundfault.modes.examples import split_conditions
 from groundfault.render import words
 from groundfault.render.audit_groups import INSTRUMENT, main_cell
 from groundfault.render.audit_words import Outline
@@ -26,17 +25,13 @@ from groundfault.workbench.holdout_state import (
     list_rules,
 )
 from groundfault.workbench.pages import Screen, bench_of, make_trial_routes, send_json, show_page
-from groundfault.workbench.row_index import describe_type
-from groundfault.workbench.rows import LONG, RowView, show_rows
-from groundfault.workbench.subjects import Subject, list_modes, read_subject
+from groundfault.workbench.subjects import list_modes
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from starlette.requests import Request
 
     from groundfault.auditing.report import Report
     from groundfault.workbench.opened_report import OpenedReport
-    from groundfault.workbench.row_index import RowIndex
 
 _ORDERS: dict[str, tuple[str, Callable[[Finding], Any]]] = {
     "lift": ("lift", lambda finding: -abs(main_cell(finding).lift or 0.0)),
@@ -146,6 +141,29 @@ def download_tried(request: Request) -> Response:
     return send_json(library.to_json(), "tried-rules.json")
 
 
+def describe_type(kind: pl.DataType) -> str:
+    """Return the kind of a column in plain words.
+
+    Examples
+    --------
+    >>> describe_type(pl.Int64()), describe_type(pl.List(pl.String()))
+    ('whole numbers', 'lists or records')
+    """
+    if kind.is_integer():
+        return "whole numbers"
+    if kind.is_numeric():
+        return "numbers"
+    if kind.is_nested():
+        return "lists or records"
+    names = {
+        pl.String: "text",
+        pl.Boolean: "true or false",
+        pl.Date: "dates",
+        pl.Datetime: "dates and times",
+    }
+    return names.get(type(kind), str(kind).lower())
+
+
 def _count(bench: OpenedReport, text: str) -> dict[str, Any]:
     cells = bench.index.count(text)
     parts, units = split_conditions(text), bench.rows.evidence.unit_index
@@ -176,97 +194,4 @@ RULES = Screen(
         ("x", "Examples of the rule"),
     ),
     key="T",
-)
-
-
-COUNT = 8
-"""Examples of a side: a screen or two of cards."""
-
-
-def show_examples(request: Request) -> Response:
-    """Show examples in three columns: failing, passing, near."""
-    bench = bench_of(request)
-    subject = read_subject(bench.audited, request.query_params)
-    index = bench.index
-    cells = index.count(subject.rule)
-    failing, passing = _choose_inside(index, subject)
-    return show_page(
-        request,
-        "examples.html.j2",
-        subject=subject,
-        cells=cells,
-        failing=failing,
-        passing=passing,
-        near=_choose_near(index, subject),
-        model=subject.find_model(index.rows.outcomes),
-        change=index.measure_change(subject.rule, subject.pair) if subject.pair else None,
-        sides=subject.name_sides(is_single=is_single(index.find_near_misses(subject.rule))),
-    )
-
-
-def _choose_inside(
-    index: RowIndex, subject: Subject
-) -> tuple[tuple[RowView, ...], tuple[RowView, ...]]:
-    """Return typical and different rows inside the rule: failing ones, and passing ones."""
-    rows, outcome = index.rows, subject.outcome
-    losses = select_losses(outcome, rows.unit_losses, rows.outcomes)
-    if subject.pair:
-        losses = clip_changes(rows.select_pair(subject.pair), less=subject.is_better)
-    inside = index.mark(subject.rule)
-    nowhere = np.zeros_like(inside)
-    examples = choose_examples(
-        rows.evidence, outcome, inside, nowhere, losses, count=COUNT, columns=rows.texts
-    )
-    sides = []
-    for side, mask in (("failing", rows.fails), ("passing", rows.passes)):
-        ids = [example.id for example in examples if example.side == side]
-        places = _find_places(index, ids, mask, subject.find_model(index.rows.outcomes))
-        sides.append(_show(index, subject, places))
-    return sides[0], sides[1]
-
-
-def _find_places(
-    index: RowIndex, ids: list[str], mask: NDArray[np.bool_], model: str
-) -> NDArray[np.intp]:
-    """Return a row for each id, in their order: one of the mask where there is one."""
-    names = index.rows.ids
-    places = np.flatnonzero(names.is_in(ids).to_numpy() & index.rows.select_model(model))
-    # of a dict the last one stays: the first of the mask
-    order = places[np.lexsort((-places, mask[places]))]
-    best = {str(names[int(place)]): int(place) for place in order}
-    return np.array([best[name] for name in ids if name in best], dtype=np.intp)
-
-
-def _choose_near(index: RowIndex, subject: Subject) -> list[tuple[RowView, str]]:
-    """Return rows next to the rule, a few of each condition that alone keeps them out, and it."""
-    every = index.find_near_misses(subject.rule)
-    names = subject.name_conditions(every)
-    misses = [one for one in zip(names, every, strict=True) if one[1].mask.any()]
-    examples: list[tuple[RowView, str]] = []
-    of_model = index.rows.select_model(subject.find_model(index.rows.outcomes))
-    for name, miss in misses:
-        places = miss.places[of_model[miss.places]]
-        for row in _show(index, subject, places[: max(2, COUNT // len(misses))]):
-            distance = np.nan if miss.distance is None else float(miss.distance[row.place])
-            by = "" if np.isnan(distance) else f", missed by {distance:.4g}"
-            examples.append((row, "" if is_single(every) else f"Not: {name}{by}"))
-    return examples
-
-
-def _show(index: RowIndex, subject: Subject, places: NDArray[np.intp]) -> tuple[RowView, ...]:
-    rows = index.rows
-    read = [name for name in index.find_candidate(subject.rule).columns if name in rows.columns]
-    columns = list(dict.fromkeys([*rows.texts, *read]))
-    return show_rows(rows, places, columns, rule=subject.rule, length=LONG)
-
-
-EXAMPLES = Screen(
-    "",
-    "/examples",
-    make_trial_routes("/examples", show_examples),
-    keys=(
-        ("f", "All that fail inside"),
-        ("a", "All that pass inside"),
-        ("e", "Edit the rule"),
-    ),
 )

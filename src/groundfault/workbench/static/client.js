@@ -83,7 +83,8 @@ async function open(address, settings = {}, isOurs = true) {
     } else {
       history.replaceState(history.state, "", place);
     }
-    set(page);
+    shown = here(); // who goes back while rows are on their way leaves this page
+    await set(page);
   } finally {
     if (mine === turn) {
       shown = here();
@@ -93,9 +94,14 @@ async function open(address, settings = {}, isOurs = true) {
   }
 }
 
-function set(page) {
+// what a page leaves to other scripts
+let fill = async () => {};
+
+async function set(page) {
   document.title = page.title;
   document.body.replaceChildren(...page.body.childNodes);
+  document.querySelector("main").ariaBusy = "true";
+  await fill();
   const target = document.getElementById(location.hash.slice(1));
   if (target) target.scrollIntoView();
   else scrollTo(0, history.state?.y ?? 0);

@@ -7,6 +7,7 @@ import json
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any, Literal
 
@@ -172,7 +173,7 @@ _DIGITS = 9
 """Of a number: more than a single-precision float has."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FileColumn:
     """A column of examples, and how it is to be shown.
 
@@ -181,20 +182,37 @@ class FileColumn:
     name : str
     kind : {"text", "levels", "number"}
         Texts to read and search; a few values, each with a number; numbers.
-    rows : RowValues
-        None is missing.
+    series : polars.Series
+        As the table has it.
     """
 
     name: str
     kind: Literal["text", "levels", "number"]
-    rows: RowValues
+    series: pl.Series
+
+    def clean(self, places: Sequence[int] | None = None, longest: int = LONGEST) -> pl.Series:
+        """Return the values, or those of some rows, as they are shown; None is missing.
+
+        Texts are cut after some characters, and characters that would not print as themselves are
+        replaced.
+        """
+        values = self.series if places is None else self.series[list(places)]
+        if self.kind != "number":
+            return _clean(values.cast(pl.String), longest)
+        values = values.cast(pl.Float64) if values.dtype.is_decimal() else values
+        if values.dtype.is_float():
+            values = values.cast(pl.Float64).round_sig_figs(_DIGITS)
+            values = pl.select(pl.when(values.is_finite()).then(values)).to_series()
+        return values
+
+    @cached_property
+    def rows(self) -> RowValues:
+        """Return the value of each row."""
+        return RowValues.of(self.clean())
 
 
 def encode_column(column: pl.Series, *, is_text: bool = False) -> FileColumn | None:
     """Encode a column; return None for one that holds lists or other things of several parts.
-
-    Texts are cut after 2,000 characters, as those in a report are, and characters that would not
-    print as themselves are replaced.
 
     Parameters
     ----------
@@ -210,20 +228,15 @@ def encode_column(column: pl.Series, *, is_text: bool = False) -> FileColumn | N
     if column.dtype.is_nested() or column.dtype == pl.Binary or column.dtype == pl.Object:
         return None
     if column.dtype.is_numeric() and not is_text:
-        values = column.cast(pl.Float64) if column.dtype.is_decimal() else column
-        if values.dtype.is_float():
-            values = values.cast(pl.Float64).round_sig_figs(_DIGITS)
-            values = pl.select(pl.when(values.is_finite()).then(values)).to_series()
-        return FileColumn(column.name, "number", RowValues.of(values))
-    texts = _clean(column.cast(pl.String))
-    few = texts.drop_nulls().n_unique() <= max(2, min(_MAX_LEVELS, len(texts) // 2))
-    return FileColumn(column.name, "levels" if few and not is_text else "text", RowValues.of(texts))
+        return FileColumn(column.name, "number", column)
+    few = column.drop_nulls().n_unique() <= max(2, min(_MAX_LEVELS, len(column) // 2))
+    return FileColumn(column.name, "levels" if few and not is_text else "text", column)
 
 
-def _clean(texts: pl.Series) -> pl.Series:
-    long = texts.str.len_chars() > LONGEST
+def _clean(texts: pl.Series, longest: int) -> pl.Series:
+    long = texts.str.len_chars() > longest
     if long.any():
-        cut = texts.str.slice(0, LONGEST) + " […]"
+        cut = texts.str.slice(0, longest) + " […]"
         texts = pl.select(pl.when(long).then(cut).otherwise(texts).alias(texts.name)).to_series()
     return texts.str.replace_all(_STEERING, "\ufffd")
 

@@ -29,7 +29,7 @@ function makeBar([inside, outside]) {
 
 // a link to the examples of the rule that an anchor of the report stands for, if there is one
 function linkRule(anchor, ...content) {
-  const place = report.rules.findIndex((rule) => anchor && rule.anchor === anchor);
+  const place = (report.rules ?? []).findIndex((rule) => anchor && rule.anchor === anchor);
   return place < 0 ? content : make("a", { href: link({ rule: place }) }, content);
 }
 
@@ -42,7 +42,7 @@ function makeStatement(one) {
 }
 
 // cells are text, or elements that were made here
-function makeTable({ caption, columns, rows, note, anchors = [] }) {
+function makeTable({ caption, columns, rows, note, anchors = [], isList = false }) {
   const set = (tag, scope) => (content, place) => {
     const { kind } = columns[place];
     const isCode = kind === "code" || kind === "under";
@@ -51,7 +51,7 @@ function makeTable({ caption, columns, rows, note, anchors = [] }) {
   const head = make("tr", {}, columns.map((column) => column.head).map(set("th", "col")));
   const body = rows.map(([first, ...rest], number) => {
     const row = [linkRule(anchors[number], first), ...rest];
-    return make("tr", { "data-item": anchors[number] ? "" : null }, row.map(set("td", null)));
+    return make("tr", { "data-item": isList || anchors[number] ? "" : null }, row.map(set("td", null)));
   });
   return [
     make("div", { class: "scroll", role: "region", "aria-label": caption, tabindex: 0 },
@@ -86,6 +86,14 @@ const BLOCKS = {
 };
 
 const makeBlocks = (blocks) => blocks.map((block) => own(BLOCKS, block.block)?.(block));
+
+// the places of what was searched for in a text: starts and lengths
+function findWords(text, words) {
+  const [spans, size] = [[], words.length];
+  const lower = text.toLowerCase();
+  for (let i = lower.indexOf(words); size && i >= 0; i = lower.indexOf(words, i + size)) spans.push(i, size);
+  return spans;
+}
 
 // a text with marks at some places: starts and lengths
 function markText(text, spans, start = 0) {
