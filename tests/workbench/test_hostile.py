@@ -158,6 +158,8 @@ def test_hostile_strings_are_there_to_be_read(bench: OpenedReport) -> None:
 
 @pytest.mark.browser
 def test_none_runs_in_a_browser(bench: OpenedReport, browser: Browser) -> None:
+    from playwright.sync_api import expect
+
     with serve_in_thread(bench) as address, Watch(browser, address) as page:
         page.goto(address)
         client = visit(bench)
@@ -165,8 +167,10 @@ def test_none_runs_in_a_browser(bench: OpenedReport, browser: Browser) -> None:
             # of what is refused the browser complains itself
             if client.get(one).status_code == 200:
                 page.goto(address.split("/#")[0] + one)
+                expect(page.locator("main")).not_to_have_attribute("aria-busy", "true")
                 planted = page.locator("#explorer :is(script, img, svg, iframe, object, link)")
                 assert planted.count() == 0
         page.goto(address.split("/#")[0] + "/examples?side=failing")
+        expect(page.locator(".excerpt").first).to_be_visible()
         text = page.locator("#explorer").inner_text()
         assert [one for one in HOSTILE[:23] if " ".join(one.split()) in " ".join(text.split())]
