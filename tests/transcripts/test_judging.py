@@ -11,7 +11,10 @@ import polars as pl
 import pytest
 
 from groundfault import Evidence, Report, audit
+from groundfault.auditing.report_examples import look_up_runs
+from groundfault.errors import InputError
 from groundfault.render import to_html
+from groundfault.render.transcript_page import make_run_page
 from groundfault.stats import risk_sets
 from groundfault.transcripts.behaviours import find_behaviours
 from groundfault.transcripts.judging import judge_transcripts
@@ -185,3 +188,22 @@ def test_failed_runs_alone_are_described(shared: Path) -> None:
     shares = {b.name: b.failing for b in told.behaviours}
     assert shares["a call errs"] > 30
     assert shares["hands over to another agent"] > 60
+
+
+def test_a_failing_and_a_passing_run_of_a_task_are_shown_step_by_step(tmp_path: Path) -> None:
+    table = make_chats(3, tasks=20, trials=4)
+    table.write_parquet(tmp_path / "runs.parquet")
+    names = {"id": "id", "repeat": "trial", "outcome": "error"}
+    report = audit(Evidence.from_table(tmp_path / "runs.parquet", **names), ledger=False)
+    report.write(tmp_path / "report")
+    task = table.group_by("id").agg(pl.col("error").mean()).filter(pl.col("error") == 0.5)["id"][0]
+    runs = look_up_runs(tmp_path / "report", task, evidence=tmp_path / "runs.parquet")
+    assert list(runs) == ["failing", "passing"]
+    mark = "error (first)"
+    lines = list(make_run_page(task, runs).lead)
+    text = str(lines)
+    assert f"task {task[1:]}" in text
+    wrong = any((steps["status"] != "ok").any() for steps in runs.values())
+    assert (mark in text) == wrong
+    with pytest.raises(InputError, match="no steps of an example 'nobody'"):
+        look_up_runs(tmp_path / "report", "nobody", evidence=tmp_path / "runs.parquet")

@@ -27,6 +27,7 @@ from groundfault.core.units import Marks
 from groundfault.errors import InputError
 from groundfault.modes.examples import choose_examples, find_near, select_losses
 from groundfault.modes.mode import Mode, ModeExample, Side
+from groundfault.transcripts.reading import read_transcript
 
 MAX_EXAMPLES = 200
 """Examples of one side, at most."""
@@ -103,6 +104,44 @@ def look_up_examples(
     of_side = tuple(example for example in examples if example.side == side)
     columns = () if subject is None else _columns(subject)
     return RuleExamples(subject, _add_values(of_side, case.evidence, columns), case.compare)
+
+
+def look_up_runs(
+    directory: str | Path, example: str, *, evidence: Places | None = None
+) -> dict[str, pl.DataFrame]:
+    """Read the steps of a failing and a passing run of one example, with their texts.
+
+    Parameters
+    ----------
+    directory, evidence
+        As of `look_up_examples`.
+    example : str
+        Its id.
+
+    Returns
+    -------
+    dict of str to polars.DataFrame
+        Under ``failing`` and ``passing``, as far as there are such runs.
+
+    Raises
+    ------
+    InputError
+        If the evidence has no such example, or no steps of it.
+    """
+    report = Report.load(directory)
+    runs = match_evidence(report, read_evidence_again(report.data, directory, evidence)).evidence
+    table = runs.frame.select(pl.col(runs.roles.id or "").cast(pl.String).alias("id"), runs.loss)
+    mine = table.with_row_index().filter(pl.col("id") == example, pl.col("loss").is_not_null())
+    sides = {"failing": pl.col("loss") > 0, "passing": pl.col("loss") == 0}
+    rows = {side: mine.filter(holds)["index"] for side, holds in sides.items()}
+    steps = {
+        side: read_transcript(runs.frame, runs.roles, runs.account, int(some[0]))
+        for side, some in rows.items()
+        if len(some)
+    }
+    if not any(map(len, steps.values())):
+        raise InputError(f"the evidence has no steps of an example {example!r}")
+    return steps
 
 
 def select_subject_losses(subject: Mode | Finding, case: PreparedAudit) -> NDArray[np.float64]:

@@ -176,6 +176,7 @@ def show(
     *,
     passing: bool = False,
     near: bool = False,
+    run: str | None = None,
     count: Annotated[int, click.IntRange(1, 200), Flag("-n --count")] = 20,
     evidence: tuple[str, ...],
 ) -> Result:
@@ -198,13 +199,21 @@ def show(
         Show passing examples that match the rule.
     near
         Show near misses: examples that match all conditions but one.
+    run : ID
+        Show a failing and a passing run of the example ID, step by step.
     count : N
         Largest number of examples to show.
     """
 
-    from groundfault.auditing.report_examples import look_up_examples
+    from groundfault.auditing.report_examples import look_up_examples, look_up_runs
     from groundfault.render.mode_page import make_example_page
+    from groundfault.render.transcript_page import make_run_page
 
+    if run is not None:
+        with echo_warnings():
+            runs = look_up_runs(report, run, evidence=evidence or None)
+        told = {side: steps.rows(named=True) for side, steps in runs.items()}
+        return Result([make_run_page(run, runs)], told)
     if passing and near:
         raise click.UsageError("--passing and --near exclude each other; choose one")
     side: Side = "passing" if passing else "near" if near else "failing"

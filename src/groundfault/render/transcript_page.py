@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+
+import polars as pl
 
 from groundfault.auditing.report import Report
+from groundfault.core.columns import shorten_value
 from groundfault.render import words
-from groundfault.render.page import Content, Name, Number, Section, Table, Words, tabulate
+from groundfault.render.page import (
+    Content,
+    Name,
+    Number,
+    Page,
+    Section,
+    Table,
+    Words,
+    make_table,
+    tabulate,
+)
 from groundfault.transcripts.judging import Announcement, Behaviour, TranscriptSearch
 
 _ROWS = 12
@@ -31,6 +44,38 @@ def list_sections(report: Report, most: int = _ROWS) -> tuple[Section | None, ..
             "What announces failure", _list_announced(report, search, most), anchor="announces"
         ),
     )
+
+
+def make_run_page(example: str, runs: Mapping[str, pl.DataFrame]) -> Page:
+    """Make a page of runs of one example, a line a step; the first that went wrong is marked.
+
+    Parameters
+    ----------
+    example : str
+    runs : mapping of str to polars.DataFrame
+        Steps with their texts, by what they are a run of: failing, passing.
+    """
+    tables = [
+        make_table(
+            f"A {side} run",
+            "ntcct",
+            ("turn", "who", "name", "what", "status"),
+            list(_list_steps(steps)),
+        )
+        for side, steps in runs.items()
+    ]
+    return Page("examples", "", words.clean(f"Runs of {example}"), lead=tables, good=True)
+
+
+def _list_steps(steps: pl.DataFrame) -> Iterator[tuple[str, ...]]:
+    is_first = True
+    for step in steps.iter_rows(named=True):
+        wrong = step["status"] != "ok"
+        status = f"{step['status']} (first)" if wrong and is_first else step["status"]
+        is_first = is_first and not wrong
+        what = words.clean(shorten_value(step["text"] or step["arguments"] or ""))
+        name = words.clean(step["name"] or "")
+        yield str(step["turn"]), f"{step['actor']} {step['kind']}", name, what, status
 
 
 def _tabulate_behaviours(report: Report, most: int) -> Table:
