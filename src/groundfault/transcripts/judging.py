@@ -251,16 +251,17 @@ def _add_contrast(behaviour: Behaviour, contrasts: RiskContrasts, place: int) ->
 def _list_announcements(
     contrasts: RiskContrasts, names: Sequence[str], level: float
 ) -> list[Announcement]:
-    """Return what passes, by landmark, surest first; of the same runs the first one alone."""
+    """Return what passes, by landmark, surest first; what splits runs alike once."""
     announcements = []
     for i, landmark in enumerate(LANDMARKS, 1):
-        kept: set[tuple[float, float]] = set()
-        for j in np.argsort(contrasts.p[i], kind="stable"):
+        kept: set[float] = set()
+        # of a behaviour and its absence, the one that fails more often
+        for j in np.lexsort((-contrasts.z[i], contrasts.p[i])):
             numbers = {
                 name: int(getattr(contrasts, name)[i, j])
                 for name in ("runs", "failed", "rest", "rest_failed")
             }
-            key = numbers["runs"], float(contrasts.z[i, j])
+            key = round(abs(float(contrasts.z[i, j])), 6)
             if contrasts.p[i, j] <= level and key not in kept:
                 kept.add(key)
                 announcements.append(
