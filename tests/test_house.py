@@ -220,9 +220,9 @@ def test_what_was_made_smaller_stays_so() -> None:
     """Each number may only fall: whoever lowers one lowers it here and in docs/.../house.md."""
     measures = measure()
     most = {
-        "Files": 420,
-        "Lines of code: no blanks, comments or docstrings": 60_650,
-        "Files with one importer": 72,
+        "Files": 415,
+        "Lines of code: no blanks, comments or docstrings": 60_310,
+        "Files with one importer": 70,
         "Circles of files, by imports or annotations": 3,
         "Docstrings of functions that begin with no verb": 0.026,
         "Constants of numbers without a word, outside modes/": 0,
