@@ -128,9 +128,14 @@ def attempt(
         # assertions of polars are no Exception
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        logging.getLogger("groundfault").debug("left out: %s", step, exc_info=True)
-        failures.append(f"{step}: {type(error).__name__}: {first_line(error)}")
+        note_failure(failures, step, error)
         return default
+
+
+def note_failure(failures: list[str], step: str, error: BaseException) -> None:
+    """Add a line about a step that failed to those of others, and log its traceback at debug."""
+    logging.getLogger("groundfault").debug("left out: %s", step, exc_info=True)
+    failures.append(f"{step}: {type(error).__name__}: {first_line(error)}")
 
 
 def first_line(error: BaseException) -> str:

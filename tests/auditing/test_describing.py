@@ -90,7 +90,7 @@ def test_a_report_shows_arms_and_agreement(report: Report) -> None:
     from rich.console import Console
 
     console = Console(record=True, width=120)
-    show(make_summary(report), console)
+    show(make_summary(report, why=True), console)
     for text in (html(report), markdown(report), console.export_text()):
         line = " ".join(text.split())
         assert "1 of 3 from examples with their outcomes" in line

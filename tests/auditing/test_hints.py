@@ -16,11 +16,11 @@ from groundfault.core.units import average_losses
 
 
 def test_a_plain_audit_has_no_hint() -> None:
-    assert write_hints(make_planted_results()) == ()
+    assert write_hints(make_planted_results()) == ((), ())
 
 
 def test_a_window_through_a_candidate_is_pointed_out() -> None:
-    (hint,) = write_hints(make_planted_results(Plan(judge="janus", prevalence=("0.1", "0.4"))))
+    _, (hint,) = write_hints(make_planted_results(Plan(judge="janus", prevalence=("0.1", "0.4"))))
     assert "of the edge of the prevalence window [0.1, 0.4]" in hint
 
 
@@ -59,14 +59,13 @@ def make_parts(rates: dict[str, float]) -> Evidence:
     return Evidence.from_table(pl.concat(parts).with_columns(words), outcome="error")
 
 
-def test_benchmarks_that_fail_very_differently_come_first() -> None:
+def test_benchmarks_that_fail_very_differently_are_pointed_out() -> None:
     evidence = make_parts({"gsm8k": 0.1, "crux": 0.8, "bfcl": 0.3, "math": 0.5, "arc": 0.2})
     report = groundfault.audit(evidence)
     assert report.parts.startswith("The parts that 'task' names fail very differently: crux ")
     assert "..." in report.parts
     assert report.parts.endswith("--within task asks what fails inside each of them.")
-    page = report.to_markdown()
-    assert page.index("fail very differently") < page.index("% wrong")
+    assert "fail very differently" in report.to_markdown()
     fixed = groundfault.audit(evidence, Plan(within=("task",)))
     assert not fixed.parts
     assert any(hint.startswith("'task' held fixed") for hint in fixed.hints)

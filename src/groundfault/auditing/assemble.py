@@ -15,9 +15,10 @@ from groundfault.auditing import detectable, messages
 from groundfault.auditing.changes import conclude, measure_change
 from groundfault.auditing.counted_audit import CountedAudit
 from groundfault.auditing.detectable import ChangeDesign
+from groundfault.auditing.failure_modes import tabulate_attributes
 from groundfault.auditing.findings import make_findings, number_or_none
 from groundfault.auditing.grader import find_grader_evidence, write_grader_hint
-from groundfault.auditing.hints import describe_parts, write_hints
+from groundfault.auditing.hints import describe_parts, is_pass_or_fail, write_hints
 from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.auditing.messages import describe_guarantee
 from groundfault.auditing.prepared_audit import PreparedAudit
@@ -75,6 +76,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
     usual_lift = lifts.get(detectable.USUAL_PREVALENCE)
     by_rows, uniform = _describe_rows(results, findings), _describe_uniform(results)
     named = audit.named if isinstance(audit, CountedAudit) else audit.evidence
+    (doubts, hints), searched = write_hints(results), results.named.search
     return ReportData(
         groundfault_version=version("groundfault"),
         n=len(full),
@@ -87,6 +89,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         statuses=dict(results.statuses),
         counted_as_failed=audit.evidence.counted_as_failed,
         uniform=uniform,
+        averaged=full.denominator != 1 and is_pass_or_fail(audit.evidence),
         judge=audit.judge.name,
         judge_reason=audit.judge_reason,
         guarantee=describe_guarantee(
@@ -120,9 +123,11 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         if opening is None
         else RecordedOpening(**msgspec.structs.asdict(opening), sentence=opening.sentence),
         hints=(
-            *write_hints(results),
+            *doubts,
+            *hints,
             *write_grader_hint(findings, by_rows.get("grader")),
         ),
+        doubts=len(doubts),
         examples=attempt(failed, "the examples of findings", {}, _pick_examples, results, findings),
         hashes=results.hashes,
         manifest=_make_manifest(audit, named),
@@ -133,7 +138,16 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         findings=findings,
         **by_rows,
         left_out=tuple(failed),
+        unused=() if searched else attempt(failed, "unused columns", (), _list_unused, audit),
+        sample=results.sample,
     )
+
+
+def _list_unused(audit: PreparedAudit) -> tuple[str, ...]:
+    """Return which columns neither a rule nor a candidate reads, and why."""
+    columns = {name for candidate in audit.library for name in candidate.columns}
+    remarks = tabulate_attributes(audit)[1]
+    return tuple(r for r in remarks if columns.isdisjoint(r.rpartition(": ")[2].split(", ")))
 
 
 def _describe_rows(results: AuditResults, findings: tuple[Finding, ...]) -> dict[str, Any]:
@@ -176,6 +190,7 @@ def _make_manifest(audit: PreparedAudit, named: Evidence | LazyEvidence) -> Mani
         derivation=derivation,
         where=evidence.selection,
         own_rules=audit.own_rules,
+        grading=evidence.grading,
         python=platform.python_version(),
         numpy=version("numpy"),
         polars=version("polars"),

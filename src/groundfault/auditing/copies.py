@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.base.arrays import Floats, Places
-from groundfault.core.column_names import describes_answer
+from groundfault.core.column_names import describes_answer, holds_question
 from groundfault.core.columns import Column, Kind, list_examples, names_a_thing, profile
 from groundfault.core.evidence import Evidence
 from groundfault.core.roles import list_parts
@@ -59,8 +59,8 @@ def join_copies(evidence: Evidence) -> Evidence:
 
     - they have the same texts but for case, spacing and punctuation, or nearly the same
       (`find_near_duplicates`, 95 % of characters alike; looked for among up to 2,000 different
-      ones) with the same numbers in them, and agree in all labels and flags; or, in a table without
-      texts,
+      ones) with the same numbers in them, and agree in all labels and flags, and where no column
+      is named as holding what was asked, in 95 % of their outcomes; or, in a table without texts,
     - they agree in all columns, and coincidences are unlikely: agreement in all columns but one
       comes with agreement in that one far more often than chance gives, and independent columns
       would give less than a twentieth of the agreements; their outcomes agree too, in 95 % of
@@ -92,6 +92,10 @@ def join_copies(evidence: Evidence) -> Evidence:
     if texts:
         plain = [c.name for c in questions if c.kind in (Kind.LABEL, Kind.FLAG)]
         first = _join_texts(table, [c.name for c in texts], plain)
+        # many questions have one description, and come out in their own ways
+        is_told = any(holds_question(c.name) for c in texts)
+        if not is_told and not _come_out_alike(first, average_losses(evidence).T):
+            return evidence
     else:
         first = _join_rows(_code_labels(table, columns), average_losses(evidence).T)
     if (first == np.arange(len(first))).all():
@@ -116,6 +120,14 @@ def table_ids(evidence: Evidence) -> list[str]:
     """Return names of the examples, in the order of `list_examples`."""
     ids = evidence.frame[evidence.roles.id or ""].cast(pl.String)
     return ids.unique(maintain_order=True).to_list()
+
+
+def _come_out_alike(first: Places, losses: Floats) -> bool:
+    """Return whether units have the outcomes of those that they repeat, as slips of entry allow."""
+    repeats = np.flatnonzero(first != np.arange(len(first)))
+    ours, theirs = losses[repeats], losses[first[repeats]]
+    is_both = ~(np.isnan(ours) | np.isnan(theirs))
+    return bool((ours == theirs)[is_both].mean() >= _AGREEING) if is_both.any() else True
 
 
 def _is_text(table: pl.DataFrame, column: Column) -> bool:

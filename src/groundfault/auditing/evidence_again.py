@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,11 +11,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from groundfault.auditing.lazy_evidence import LazyEvidence
+from groundfault.auditing.report import WRITTEN, hash_file, report_path
 from groundfault.auditing.report_schema import Manifest, ReportData, to_plain
+from groundfault.base.ledger import Ledger
+from groundfault.base.ledgers import name_default
 from groundfault.base.reading import is_inside
 from groundfault.core.evidence import Evidence
 from groundfault.core.roles import LISTS
-from groundfault.errors import InputError
+from groundfault.errors import GroundfaultError, InputError
 from groundfault.readers.configurations import split_source
 from groundfault.readers.scorers import DISAGREE
 
@@ -77,8 +81,9 @@ def read_evidence_again(
     Raises
     ------
     InputError
-        If the evidence is not there; or if only the report names it, and it is neither in the
-        current folder nor in the one that the report's folder is in.
+        If the evidence is not there; or if only the report names it: it is neither in the current
+        folder nor in the one that the report's folder is in, and the caller's own ledger does not
+        hold the digest of the report.
     """
     manifest = data.manifest
     roles = to_plain(manifest.roles)
@@ -137,13 +142,25 @@ def select_audited(evidence: Evidence, manifest: Manifest) -> Evidence:
 def _require_near(sources: Sequence[str], directory: Path) -> Sequence[str]:
     """Return the sources that a report names, if all are where its reader stands, or it was put."""
     for source in sources:
-        if not _is_near(source, directory):
+        if not _is_near(source, directory) and not _is_recorded(directory):
             raise InputError(
                 f"the report names {source} as its evidence, which is neither in this folder nor "
                 "where the report lies; what only a report names is not opened: if it is right, "
                 "name it with --evidence"
             )
     return sources
+
+
+def _is_recorded(directory: Path) -> bool:
+    """Return whether the ledger of the caller recorded the report as it is: it is the caller's."""
+    place = name_default()
+    if place is None or ("://" not in place and not Path(place).is_file()):
+        return False
+    digest = hash_file(report_path(directory))
+    with suppress(GroundfaultError):
+        written = (event for event in Ledger(place).events() if event.kind == WRITTEN)
+        return any(digest in event.body["files"].values() for event in written)
+    return False
 
 
 def _is_near(source: str, directory: Path) -> bool:

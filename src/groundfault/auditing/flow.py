@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -19,6 +20,7 @@ from groundfault.auditing.messages import spend_level
 from groundfault.auditing.preparation import list_finders, prepare, require_counts_enough
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import Report
+from groundfault.auditing.report_examples import choose_failures
 from groundfault.auditing.report_schema import DecidingColumn, ReportHashes
 from groundfault.auditing.results import AuditResults, NamedModes, confirmation_frequency
 from groundfault.base.ledgers import find_ledger
@@ -226,6 +228,9 @@ def judge_audit(
         elif not prepared.compare:
             deciding = (DecidingColumn(column=c, share=s) for c, s in prepared.deciding.items())
             results = replace(results, named=NamedModes(deciding=tuple(deciding)))
+        if texts and not results.named.modes and (modes or not prepared.has_holdout):
+            choose, step = partial(choose_failures, prepared, losses), "the examples of failures"
+            results = replace(results, sample=attempt(prepared.failures, step, (), choose))
     return results
 
 
@@ -254,4 +259,12 @@ def _open(
         rule=prepared.judge.name,
         level=spend_level(prepared.judge, prepared.plan),
         sample=prepared.sample_outcomes(),
+        scope=_name_scope(prepared),
     )
+
+
+def _name_scope(prepared: PreparedAudit) -> str:
+    """Name the models and rows of the table that an audit is of."""
+    evidence = prepared.evidence
+    models = evidence.models if evidence.roles.model else ()
+    return json.dumps([*models, evidence.selection or ""])

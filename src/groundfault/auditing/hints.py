@@ -41,30 +41,36 @@ _MAX_NAMES = 12
 _KNOWN, _LATER = OPTIONS[Timing.KNOWN][1], OPTIONS[Timing.FOLLOWS][1]
 LEVEL = 0.001
 """P-value below which runs are too few to be chance: a hint in one audit of a thousand is noise."""
+NO_LEVEL = "no error level holds"
+"""What a hint says where the guarantee of the whole audit is in doubt."""
 _SORTED = 0.5
 """Changes of a column's value, to those of a random order: fewer, and it is sorted."""
 _MIN_PART = 30
 """Units of a value that tell its failure rate to about 0.1."""
 
 
-def write_hints(results: AuditResults) -> tuple[str, ...]:
-    """Return every hint that applies, each without a full stop."""
-    # what may make the whole audit useless comes first, what explains single numbers last
-    topics: tuple[Callable[[AuditResults], Iterator[str]], ...] = (
-        (_about_counts, _about_unscored_rows, _about_rare_errors)
-        if isinstance(results.audit, CountedAudit)
-        else (
-            _about_logs,
-            _about_copies,
-            _about_order,
-            _about_leaks,
-            _about_fixed_columns,
-            _about_rare_errors,
-            _about_unscored_rows,
-            _about_prevalence,
-            _about_approximations,
-        )
+_Topic = Callable[[AuditResults], Iterator[str]]
+
+
+def write_hints(results: AuditResults) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return doubts about the audit as a whole, and other hints, each without a full stop."""
+    if isinstance(results.audit, CountedAudit):
+        return (), _ask(results, (_about_counts, _about_unscored_rows, _about_rare_errors))
+    # what explains single numbers comes last
+    others = (
+        _about_copies,
+        _about_leaks,
+        _about_fixed_columns,
+        _about_rare_errors,
+        _about_unscored_rows,
+        _about_prevalence,
+        _about_approximations,
     )
+    doubts = (_about_logs, _about_order, _about_suspects)
+    return _ask(results, doubts), _ask(results, others)
+
+
+def _ask(results: AuditResults, topics: Iterable[_Topic]) -> tuple[str, ...]:
     hints: list[str] = []
     for topic in topics:
         step = f"the hint {topic.__name__.strip('_').replace('_', ' ')}"
@@ -141,10 +147,11 @@ def _about_copies(results: AuditResults) -> Iterator[str]:
 def _about_order(results: AuditResults) -> Iterator[str]:
     test = find_runs(results.audit.evidence, results.losses)
     if test is not None:
+        p = "< 0.0001" if test.p < 0.0001 else f"= {test.p:.1g}"
         yield (
             f"in the order of ids failures come in runs, {test.runs:g} where a random order has "
-            f"{test.expected:.0f} (runs test, p = {test.p:.1g}): where neighbours belong together, "
-            "as questions on one text do, no level holds; --group COLUMN says which do"
+            f"{test.expected:.0f} (p {p}): if neighbours belong together, as "
+            f"questions on one text do, {NO_LEVEL}; --group COLUMN says which do"
         )
 
 
@@ -190,7 +197,6 @@ def _rates_by_value(values: pl.Series, losses: NDArray[np.float64]) -> list[tupl
 
 
 def _about_leaks(results: AuditResults) -> Iterator[str]:
-    yield from _about_suspects(results)
     yield from _about_leaving_out(results)
     yield from _about_names(results)
     yield from _about_later_columns(results)
@@ -347,8 +353,8 @@ def _about_approximations(results: AuditResults) -> Iterator[str]:
     if results.audit.size_classes is not None:
         yield _SIZES_DIFFER
     elif results.full.denominator != 1:
-        # 0 and 1 in every row, and the hint would be a riddle without its reason
-        is_mean = results.audit.evidence.loss.drop_nulls().is_in([0.0, 1.0]).all()
+        # the hint would be a riddle without its reason
+        is_mean = is_pass_or_fail(results.audit.evidence)
         why = ", since copies, repeats or groups have their mean" if is_mean else ""
         yield (
             f"losses are graded{why}: p-values are sampled, of lifts over standard errors that let "
@@ -360,6 +366,11 @@ def _about_approximations(results: AuditResults) -> Iterator[str]:
             "mean that varies more may be confirmed too often; max-t, holm and split-holm allow "
             "for it (--judge)"
         )
+
+
+def is_pass_or_fail(evidence: Evidence) -> bool:
+    """Return whether each scored row passed or failed, with nothing in between."""
+    return bool(evidence.loss.drop_nulls().is_in([0.0, 1.0]).all())
 
 
 def _count_at_the_edge(results: AuditResults) -> int:

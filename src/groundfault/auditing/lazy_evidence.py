@@ -116,7 +116,7 @@ class LazyEvidence:
         lists = tuple(ignore), tuple(instrument), tuple(post_outcome), tuple(allow_leakage)
         columns = counter.find_schema()
         # letters of Inspect are graded: they show up as an outcome that is no number
-        _, is_good, null = read_grades(
+        _, is_good, null, _ = read_grades(
             pl.DataFrame(schema=columns), outcome, positive_is_good, null_outcome
         )
         roles = Roles(outcome, id, None, None, group, split, status, is_good, null, *lists)

@@ -131,7 +131,10 @@ def _numbers(finding: Finding, plan: Plan) -> str:
         effect += f"{selected}, {_interval(cell.interval, plan)}"
     p = cell.p_adjusted if cell.p_adjusted is not None else cell.p
     chance = f"; adjusted p = {format_p_value(p)}" if p is not None else ""
-    shares = f"on {cell.on_errors:g}/{cell.on}, off {cell.off_errors:g}/{cell.off}"
+    shares = (
+        f"on {format_errors(cell.on_errors)}/{cell.on}, "
+        f"off {format_errors(cell.off_errors)}/{cell.off}"
+    )
     return f"{shares}; {effect}{chance}"
 
 
@@ -155,7 +158,8 @@ def write_mode_sentence(mode: Mode) -> str:
         )
     return (
         f"Failure mode{of}: errors are more frequent when {mode.meaning} (inside "
-        f"{mode.errors:g}/{mode.n}, outside {mode.errors_outside:g}/{mode.n_outside}; adjusted "
+        f"{format_errors(mode.errors)}/{mode.n}, outside "
+        f"{format_errors(mode.errors_outside)}/{mode.n_outside}; adjusted "
         f"p = {format_p_value(p)})."
     )
 
@@ -276,6 +280,11 @@ def write_conclusion(
         f"{head}This audit could have detected a lift of at least {mdl:.3g} {where} with 80% power;"
         " smaller effects are not excluded."
     )
+
+
+def format_errors(errors: float) -> str:
+    """Return failures; a sum of losses, or of means over copies, to a tenth."""
+    return f"{errors:.1f}".removesuffix(".0")
 
 
 def format_lift(value: float | None) -> str:

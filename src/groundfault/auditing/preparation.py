@@ -88,7 +88,7 @@ def prepare(
             "all models are held out, so there is nothing to find candidates in: name "
             "candidates, or leave some models for discovery"
         )
-    proposals = start.propose(finders, declarations, progress=progress)
+    proposals = start.propose(finders, declarations, progress=progress, leave_out=True)
     library = Library.of([*declarations, *proposals])
     for candidate in library:
         require_cause(start, candidate)

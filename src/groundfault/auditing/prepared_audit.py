@@ -24,7 +24,7 @@ from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan
 from groundfault.core.row_names import find_cluster_leaders, sampler_of
 from groundfault.core.units import Marks, Units, average_losses, classify_sizes, count_scored_rows
-from groundfault.errors import InputError, attempt
+from groundfault.errors import GroundfaultError, InputError, attempt, note_failure
 from groundfault.judges.rule import Ruling, rule
 
 if TYPE_CHECKING:
@@ -313,6 +313,7 @@ class PreparedAudit:
         declarations: Sequence[Candidate] = (),
         *,
         progress: Progress | None = None,
+        leave_out: bool = False,
     ) -> list[Candidate]:
         """Let finders propose candidates from the discovery units.
 
@@ -325,6 +326,8 @@ class PreparedAudit:
             Candidates that were named: proposals get other names, and conjunctions combine them.
         progress : callable, optional
             Called with a message before each finder.
+        leave_out : bool
+            Whether a finder that crashes is left out, and said; one that refuses is an error.
         """
         from groundfault.finders import make
 
@@ -340,9 +343,14 @@ class PreparedAudit:
             listener(progress)(f"proposing candidates by {finder.name} ({len(so_far)} so far)")
             # a rule that two finders propose counts for the first, and is judged once
             rules = {(c.rule, c.missing) for c in so_far}
-            candidates = [
-                c for c in finder.propose(self.visible_evidence) if (c.rule, c.missing) not in rules
-            ]
+            try:
+                every = [*finder.propose(self.visible_evidence)]
+            except Exception as error:
+                if not leave_out or isinstance(error, GroundfaultError):
+                    raise
+                note_failure(self.failures, f"the finder {finder.name}", error)
+                continue
+            candidates = [c for c in every if (c.rule, c.missing) not in rules]
             new = unique_names(candidates, [c.name for c in so_far])
             proposals.extend([replace(c, mined=self.origin) for c in new] if is_mined else new)
         return proposals

@@ -12,6 +12,7 @@ import polars as pl
 from msgspec.structs import replace as change
 from numpy.typing import NDArray
 
+from groundfault.auditing.counted_audit import CountedAudit
 from groundfault.auditing.evidence_again import Places, read_evidence_again, select_audited
 from groundfault.auditing.preparation import start_audit
 from groundfault.auditing.prepared_audit import PreparedAudit, tabulate_units
@@ -270,3 +271,17 @@ def _add_values(
         )
         for example in examples
     )
+
+
+def choose_failures(audit: PreparedAudit, losses: NDArray[np.float64]) -> tuple[ModeExample, ...]:
+    """Choose typical failures of the model that fails most, where no rule says where they are.
+
+    An engine shows no rows.
+    """
+    if isinstance(audit, CountedAudit) or not np.nansum(losses):
+        return ()
+    most = -1 if audit.compare else int(np.nansum(losses, axis=1).argmax())
+    model = audit.compare[1] if audit.compare else audit.outcomes[most]
+    every = np.ones(losses.shape[1], dtype=np.bool_)
+    sample = choose_examples(audit.evidence, model, every, ~every, losses[most])
+    return tuple(example for example in sample if example.side == "failing")

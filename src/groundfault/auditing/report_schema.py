@@ -11,7 +11,7 @@ from groundfault.base.deprecation import warn_renamed
 from groundfault.base.holdout_events import Opening
 from groundfault.core.finding import Finding
 from groundfault.core.plan import ALWAYS_SEALED, Plan
-from groundfault.modes.mode import Mode, ModeSearch
+from groundfault.modes.mode import Mode, ModeExample, ModeSearch
 from groundfault.readers.account import Account
 from groundfault.transcripts.judging import Announcement, Behaviour, TranscriptSearch
 
@@ -308,6 +308,9 @@ class Manifest(_Section, frozen=True, kw_only=True):
         The rule that selected the rows; None for all.
     own_rules : tuple of str
         Names of candidates that the search for failure modes tested beside its own rules.
+    grading : str
+        How outcomes in words were read, such as "pass as 1, fail as 0, and 1 is a pass"; empty for
+        numbers.
     """
 
     sources: tuple[str, ...]
@@ -319,6 +322,7 @@ class Manifest(_Section, frozen=True, kw_only=True):
     derivation: Derivation | None
     where: str | None = None
     own_rules: tuple[str, ...] = ()
+    grading: str = ""
     python: str
     numpy: str
     polars: str
@@ -367,8 +371,19 @@ class ReportData(_Section, frozen=True, kw_only=True):
         None where nothing was scored.
     left_out : tuple of str
         Optional steps that failed, such as the check of the grader, and why; the rest stands.
+    averaged : bool
+        Whether units have the mean of answers that pass or fail: of copies, repeats or a group.
     uniform : str
         That all outcomes are alike, such as a run without a failure; empty where they differ.
+    hints : tuple of str
+        What to check before believing the verdicts.
+    doubts : int
+        How many of the hints, the first ones, question the audit as a whole.
+    unused : tuple of str
+        Columns that no rule names, and why, where failure modes were not looked for; else the
+        remarks of the search say it.
+    sample : tuple of ModeExample
+        Typical failures, where no mode has examples.
     statuses, ineligible : dict of str to int
         Rows of each status; hypotheses with each reason code.
     counted_as_failed : dict of str to int
@@ -435,6 +450,7 @@ class ReportData(_Section, frozen=True, kw_only=True):
     robustness: Robustness | None
     ledger: RecordedOpening | None
     hints: tuple[str, ...]
+    doubts: int = 0
     examples: dict[str, tuple[str, ...]]
     hashes: ReportHashes
     manifest: Manifest
@@ -451,4 +467,7 @@ class ReportData(_Section, frozen=True, kw_only=True):
     behaviours: tuple[Behaviour, ...] = ()
     announcements: tuple[Announcement, ...] = ()
     transcripts: TranscriptSearch | None = None
+    averaged: bool = False
+    unused: tuple[str, ...] = ()
+    sample: tuple[ModeExample, ...] = ()
     findings: tuple[Finding, ...]

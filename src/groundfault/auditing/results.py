@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from groundfault.auditing.report_schema import DecidingColumn
     from groundfault.base.holdout_events import Opening
     from groundfault.base.ledger import Ledger
-    from groundfault.modes.mode import Mode, ModeSearch
+    from groundfault.modes.mode import Mode, ModeExample, ModeSearch
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,8 @@ class AuditResults:
         Failure modes, with what was searched for them and what decides the outcome.
     told : JudgedTranscripts
         What happens in the runs of agents.
+    sample : tuple of ModeExample
+        Typical failures, where no mode has examples.
     """
 
     audit: PreparedAudit
@@ -96,6 +98,7 @@ class AuditResults:
     frequency: Frequency | None = None
     named: NamedModes = field(default_factory=NamedModes)
     told: JudgedTranscripts = field(default_factory=JudgedTranscripts)
+    sample: tuple[ModeExample, ...] = ()
 
     @cached_property
     def full(self) -> Units:

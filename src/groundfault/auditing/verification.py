@@ -234,7 +234,8 @@ def _repeat_audit(
             robustness=data.robustness.splits if data.robustness else 0,
             # reports of 0.1.0 name none
             modes=data.mode_search is not None,
-            texts=any(example.texts for mode in data.modes for example in mode.sample),
+            texts=bool(data.sample)
+            or any(example.texts for mode in data.modes for example in mode.sample),
             # to verify is no further look: what was recorded is taken as it is stated, and checked
             ledger=None,
         )
@@ -255,10 +256,20 @@ def _rerun_of(kind: str) -> Callable[[Evidence, Manifest, Path, Rerun], Report]:
 # fields that may differ between two machines that agree on every finding; the judge is repeated
 # by its name, which leaves no reason to choose it
 _VOLATILE = ("schema_version", "groundfault_version", "judge_reason")
-_VOLATILE_MANIFEST = ("python", "numpy", "polars", "sources")
+_VOLATILE_MANIFEST = ("python", "numpy", "polars", "sources", "grading")
 # sentences are made from the numbers that are compared anyway: a later version may phrase them
 # better, and must not fail the reports of an older one
-_TEXTS = ("guarantee", "conclusion", "hints", "ledger", "parts")
+_TEXTS = (
+    "guarantee",
+    "conclusion",
+    "hints",
+    "doubts",
+    "unused",
+    "sample",
+    "averaged",
+    "ledger",
+    "parts",
+)
 _TEXTS_OF_FINDINGS = ("reason", "sentence", "opposite")
 _TEXTS_OF_MODES = ("meaning", "conditions")
 # what an audit could have found was computed by a coarser rule, and estimates were not corrected

@@ -103,6 +103,9 @@ class Opening(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     rescored : int
         How many of the looks were at the same answers under another scorer, or counted in another
         way.
+    asides : int
+        Looks at some of these outcomes for another question: of other models, or of a part. They
+        are not among ``times``.
     """
 
     path: str
@@ -122,6 +125,7 @@ class Opening(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     overlap: float = 0.0
     tried: int = 0
     rescored: int = 0
+    asides: int = 0
 
     @property
     def sentence(self) -> str:
@@ -145,6 +149,8 @@ class Opening(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             )
         if self.rescored:
             text += f"; {self.rescored} of them with the same answers scored in another way"
+        if self.asides:
+            text += f"; looks at other models or parts of the table: {self.asides}"
         if self.holdout and self.all_before:
             text += "; all outcomes had been looked at before, so it was not fresh"
         elif self.holdout and self.all_outcomes:
@@ -193,7 +199,15 @@ def describe_opening(path: str, events: Sequence[Event], event: Event) -> Openin
     """
     body, outcome = event.body, str(event.body.get("outcome"))
     # what overlaps was measured when the event was recorded; events before 0.2 say nothing of it
-    overlaps: Mapping[str, float] = body.get("overlaps", {})
+    every: Mapping[str, float] = body.get("overlaps", {})
+    scope = body.get("scope")
+    asides = [
+        e
+        for e in select_looks([e for e in events if e.seq < event.seq], every)
+        if e.kind == OPENED and e.body.get("scope", scope) != scope is not None
+    ]
+    apart = {e.body["outcome"] for e in asides}
+    overlaps = {name: share for name, share in every.items() if name not in apart}
     rescored: Mapping[str, float] = body.get("rescored", {})
     same = {outcome, *overlaps, *rescored}
     looks = select_looks([e for e in events if e.seq <= event.seq], same)
@@ -230,6 +244,7 @@ def describe_opening(path: str, events: Sequence[Event], event: Event) -> Openin
         overlap=max(shares, default=0.0),
         tried=len(tries),
         rescored=sum(e.body["outcome"] in rescored for e in distinct),
+        asides=len(asides),
     )
 
 

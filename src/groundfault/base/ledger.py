@@ -162,6 +162,7 @@ class Ledger:
         rule: str = "",
         level: float | None = None,
         sample: Callable[[str], RowSample] | None = None,
+        scope: str | None = None,
     ) -> Opening:
         """Record that a holdout, or all outcomes, are about to be looked at, or refuse.
 
@@ -188,6 +189,9 @@ class Ledger:
         sample : callable, optional
             Takes a sample of the outcomes by a salt. It shows to later openings of other evidence
             how much of it is the same; such openings are counted together, and not refused.
+        scope : str, optional
+            Which models and rows of the table it is of. Looks at other outcomes of another scope
+            are other questions, and not counted together.
 
         Raises
         ------
@@ -219,6 +223,8 @@ class Ledger:
             "rule": rule,
             "level": level,
         }
+        if scope is not None:
+            body["scope"] = scope
         if self._via:
             body["via"] = self._via
         if compare is not None:

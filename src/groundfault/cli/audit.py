@@ -31,6 +31,7 @@ _NEED_ROWS = (
 @shared.step_of_case("groundfault.cli.case:audit_case", "no_text", "json_path")
 @shared.step_options
 @shared.WHERE
+@shared.repeats_option
 @own_options
 @shared.candidate_options
 @shared.plan_options
@@ -47,6 +48,7 @@ def audit(
     robustness: Whole = 0,
     out: str | None = None,
     no_text: bool = False,
+    why: bool = False,
     progress: Progress,
     **options: Any,
 ) -> Result:
@@ -69,6 +71,7 @@ def audit(
     groundfault audit logs/2026-11-20_gsm8k.eval --scorer match
     groundfault audit logs/ --every-scorer --out reports/
     groundfault audit base=logs/a new=logs/b --compare base new
+    groundfault audit run1.csv run2.csv --repeats --id id --outcome error
     groundfault audit parquet/ --id id --outcome error --engine polars --out report/
 
     Input
@@ -94,6 +97,8 @@ def audit(
         Write report.html, report.md, report.json, library.json and SHA256SUMS to this folder.
     no_text
         Leave the texts of examples out of the report; their ids stay.
+    why
+        Print all modes and findings, and how sure they are.
     """
     from groundfault.auditing.flow import audit as run
     from groundfault.render.audit_page import make_scorer_page, make_summary
@@ -123,7 +128,8 @@ def audit(
         report = run(evidence, plan, candidates, **settings)
         if place:
             report.write(place)
-    return Result([make_summary(report, Path(out) / "report.html" if out else None)], report)
+    page = make_summary(report, Path(out) / "report.html" if out else None, why=why)
+    return Result([page], report)
 
 
 def _audit_every_scorer(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
@@ -11,7 +13,7 @@ from groundfault.cli import shared
 from groundfault.cli.command import command
 from groundfault.cli.reading import name_ledger, split_names
 from groundfault.cli.settings import call, derive_options, own_options
-from groundfault.errors import PlanError
+from groundfault.errors import GroundfaultError, InputError, PlanError
 
 if TYPE_CHECKING:
     from groundfault.workbench.opened_report import OpenedReport
@@ -105,15 +107,17 @@ def open_(
 
     PATH is a folder that audit --out wrote: the workbench shows the failure modes with their
     examples, counts rules that you try on the discovery rows, and keeps held-out outcomes closed.
-    Or a case, to see where it stands, and its audit; or a folder of probe runs, to review their
-    responses blind and read what was found; or a folder that taxonomy fit wrote; or the ledger of a
-    sequential audit, to watch it (sequential run --label browser labels). The printed address opens
-    one tab, once; it listens on this machine alone.
+    Or logs of an evaluation tool, which are audited first. Or a case, to see where it stands, and
+    its audit; or a folder of probe runs, to review their responses blind and read what was found;
+    or a folder that taxonomy fit wrote; or the ledger of a sequential audit, to watch it
+    (sequential run --label browser labels). The printed address opens one tab, once; it listens on
+    this machine alone.
 
     \b
     groundfault open report/
     groundfault open report/ --port 9000 --no-browser
     groundfault open report/ --baseline last-week/
+    groundfault open logs/2026-11-20_gsm8k.eval
     groundfault open case/
     groundfault open runs/ --reviewer ana
     groundfault open taxonomy/
@@ -157,4 +161,34 @@ def open_(
         "store": options["store"],
     }
     evidence = {"evidence": options["evidence"] or None, "baseline": baseline}
-    call(serve_bench, options, open_place(path, review, evidence, book, seal))
+    with TemporaryDirectory() as folder:
+        try:
+            bench = open_place(path, review, evidence, book, seal)
+        except InputError as error:
+            bench = open_log(path, folder, book, error)
+        call(serve_bench, options, bench)
+
+
+def open_log(path: str, folder: str, ledger: str | bool | None, why: InputError) -> OpenedReport:
+    """Audit logs of an evaluation tool, and open the report, as long as it is looked at.
+
+    Parameters
+    ----------
+    path : str
+    folder : path
+        Where the report is put.
+    ledger : str, bool or None
+        Where the look at the outcomes is recorded.
+    why : InputError
+        Raised where there are no logs.
+    """
+    from groundfault.auditing.flow import audit
+    from groundfault.core.evidence import Evidence
+    from groundfault.workbench.opened_report import OpenedReport
+
+    try:
+        evidence = Evidence.from_logs(path)
+    except GroundfaultError:
+        raise why from None
+    audit(evidence, ledger=ledger).write(folder)
+    return OpenedReport.of_report(Path(folder), evidence=path, ledger=ledger)

@@ -21,7 +21,7 @@ from groundfault.cli.settings import Flag, call
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError, require_name
-from groundfault.readers.configurations import split_source
+from groundfault.readers.configurations import CONFIGURATION, split_source
 
 GOOD, BAD = "--positive-is-good", "--positive-is-bad"
 _FLAGS = {"model": "--model-column", "models": "--model", "positive_is_good": f"{GOOD}/{BAD}"}
@@ -38,6 +38,8 @@ def read_evidence(options: dict[str, Any], progress: Progress | None = None) -> 
 
 def read_sources(options: dict[str, Any], progress: Progress | None = None) -> Evidence:
     """Read all evidence in the sources."""
+    if options.get("repeats"):
+        options = _take_for_repeats(options)
     if options["outcome"]:
         _refuse(
             options,
@@ -54,6 +56,20 @@ def read_sources(options: dict[str, Any], progress: Progress | None = None) -> E
         "describes a table: name its outcome column too (--outcome)",
     )
     return call(Evidence.from_logs, options, *options["sources"], progress=progress)
+
+
+def _take_for_repeats(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options by which several sources are runs of one evaluation."""
+    if not options["outcome"]:
+        return options | {"conflicts": "keep"}
+    if options["repeat"] or not options["id"]:
+        raise InputError(
+            "--repeats takes each table for a run of the same examples: name the column of their "
+            "ids (--id), and leave --repeat out"
+        )
+    places = [split_source(source)[1] for source in options["sources"]]
+    runs = tuple(f"run{number}={place}" for number, place in enumerate(places, 1))
+    return options | {"sources": runs, "repeat": CONFIGURATION}
 
 
 def select_rows(
@@ -103,7 +119,7 @@ def _choose_table(options: dict[str, Any]) -> str | tuple[str, ...]:
             "with --outcome name one table, or one directory of tables with the same columns; or "
             "give each of several a name, as configurations of one model: base=old.csv new=new.csv"
         )
-    if options["model"] or not options["id"]:
+    if not options["id"] or (options["model"] and options["repeat"] != CONFIGURATION):
         raise InputError(
             "tables with names are compared example by example: name the column of their ids "
             "(--id), and leave --model-column out"

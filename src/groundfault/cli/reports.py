@@ -177,6 +177,7 @@ def show(
     passing: bool = False,
     near: bool = False,
     run: str | None = None,
+    why: bool = False,
     count: Annotated[int, click.IntRange(1, 200), Flag("-n --count")] = 20,
     evidence: tuple[str, ...],
 ) -> Result:
@@ -189,6 +190,7 @@ def show(
 
     \b
     groundfault show report/
+    groundfault show report/ --why
     groundfault show report/ 1
     groundfault show report/ 2 --passing -n 5
     groundfault show report/ 'task = add' --near --evidence moved.parquet
@@ -201,11 +203,15 @@ def show(
         Show near misses: examples that match all conditions but one.
     run : ID
         Show a failing and a passing run of the example ID, step by step.
+    why
+        Show the report instead: all modes and findings, and how sure they are.
     count : N
         Largest number of examples to show.
     """
 
+    from groundfault.auditing.report import Report, report_path
     from groundfault.auditing.report_examples import look_up_examples, look_up_runs
+    from groundfault.render.audit_page import make_summary
     from groundfault.render.mode_page import make_example_page
     from groundfault.render.transcript_page import make_run_page
 
@@ -214,6 +220,11 @@ def show(
             runs = look_up_runs(report, run, evidence=evidence or None)
         told = {side: steps.rows(named=True) for side, steps in runs.items()}
         return Result([make_run_page(run, runs)], told)
+    if why:
+        whole = Report.load(report)
+        return Result(
+            [make_summary(whole, report_path(report).with_name("report.html"), why=True)], whole
+        )
     if passing and near:
         raise click.UsageError("--passing and --near exclude each other; choose one")
     side: Side = "passing" if passing else "near" if near else "failing"
@@ -327,6 +338,8 @@ def export(
                   OUT is a .json file
     memberships   a table with one column for each slice; OUT is a .csv, .parquet
                   or .jsonl file
+    brief         one page of A4 for readers who decide: a chart and three
+                  examples; OUT is a .html file
     html-explorer one .html file that shows the report and its examples in any
                   browser, without a server; of a report with a holdout, the
                   discovery rows

@@ -120,11 +120,14 @@ def _list_shared(
     jobs: int = -1,
     workers: str | None = None,
     store: str | None = None,
+    repeats: bool = False,
 ) -> None:
     """List options of several commands.
 
     Input
     -----
+    repeats
+        Take the sources for runs of one evaluation, and count their mean.
     evidence : SRC
         Where the evidence is now, if it has moved; repeatable, in the order of the report's
         sources.
@@ -146,6 +149,7 @@ def _list_shared(
     """
 
 
+repeats_option = derive_options(_list_shared, "repeats")
 moved_option = derive_options(_list_shared, "evidence")
 settings_option = derive_options(_list_shared, "settings")
 workers_option = derive_options(_list_shared, "workers")

@@ -65,6 +65,8 @@ class Evidence:
         Where several scorers scored the logs, the rows of all of them.
     raw_loss : polars.Series of Float64, optional
         Where ``loss`` was computed from other losses, these: a ledger knows outcomes by them.
+    grading : str
+        How an outcome in words was read; empty for numbers.
     """
 
     frame: pl.DataFrame
@@ -80,6 +82,7 @@ class Evidence:
     clusters: pl.Series | None = field(default=None, repr=False)
     log_rows: LogRows | None = field(default=None, repr=False)
     raw_loss: pl.Series | None = field(default=None, repr=False)
+    grading: str = field(default="", repr=False)
 
     @classmethod
     @rename_parameters(empty="null_outcome", allow_leak="allow_leakage")
@@ -132,15 +135,17 @@ class Evidence:
         from groundfault.readers.grades import read_grades
         from groundfault.readers.table import read_table
 
-        model = CONFIGURATION if isinstance(source, tuple) and model is None else model
+        if isinstance(source, tuple) and model is None and repeat != CONFIGURATION:
+            model = CONFIGURATION
         texts = tuple(column for column in (id, model, repeat, group) if column)
         frame, provenance = read_table(source, text=texts, numbers=(outcome,))
-        frame, is_good, null = read_grades(frame, outcome, positive_is_good, null_outcome, scale)
+        said = positive_is_good, null_outcome, scale
+        frame, is_good, null, how = read_grades(frame, outcome, *said)
         columns = tuple(ignore), tuple(instrument), tuple(post_outcome), tuple(allow_leakage)
         names = outcome, id, model, repeat, group, split, status
         counted = tuple(count_as_failed)
         roles = Roles(*names, is_good, null, *columns, count_as_failed=counted, scale=scale)
-        return cls.from_frame(frame, roles, provenance)
+        return replace(cls.from_frame(frame, roles, provenance), grading=how)
 
     @classmethod
     @rename_parameters(allow_leak="allow_leakage")
@@ -253,8 +258,7 @@ class Evidence:
     ) -> Evidence:
         """Check a table and make evidence of it; without ``parts`` of its dates, lists, structs."""
         frame = frame if in_place else frame.clone()
-        where = provenance[0] if provenance else "the table"
-        roles, loss, status = read_rows(frame, roles, where)
+        roles, loss, status = read_rows(frame, roles, [*provenance, "the table"][0])
         if parts:
             add_parts(frame, roles)
         return cls(frame, roles, loss, status, provenance, account, reading, log_rows=log_rows)
@@ -366,8 +370,7 @@ class Evidence:
     def _digest(self, loss: pl.Series, columns: Sequence[str]) -> str:
         digest = hashlib.sha256()
         key = [c for c in (self.roles.id, self.roles.model, self.roles.repeat) if c]
-        # in this order; names of columns are part of the content, so that two swapped columns
-        # differ
+        # names of columns are part of the content, so that two swapped columns differ
         for name, series in [
             *((f"key {i}", self.frame[c].cast(pl.String)) for i, c in enumerate(key)),
             ("loss", loss),
@@ -460,18 +463,15 @@ class Evidence:
             return self
         instrument = tuple(c for c in self.roles.instrument if c not in omit)
         attributes = tuple(c for c in self.attributes if c not in omit)
-        return replace(
-            self, roles=replace(self.roles, instrument=instrument), fixed_attributes=attributes
-        )
+        roles = replace(self.roles, instrument=instrument)
+        return replace(self, roles=roles, fixed_attributes=attributes)
 
     def without_outcomes(self) -> Evidence:
         """Return the same rows without their outcomes, for finders that must not see them."""
         loss = pl.repeat(None, len(self), dtype=pl.Float64, eager=True).alias("loss")
         # dropped, not blanked: a finder that reads it by mistake fails instead of finding nothing
-        frame = self.frame.drop(self.roles.outcome)
-        return replace(
-            self, frame=frame, loss=loss, raw_loss=None, fixed_attributes=self.attributes
-        )
+        frame, names = self.frame.drop(self.roles.outcome), self.attributes
+        return replace(self, frame=frame, loss=loss, raw_loss=None, fixed_attributes=names)
 
     def with_unscored_as(self, loss: float) -> Evidence:
         """Return the same evidence if every unscored observation had the loss ``loss``."""

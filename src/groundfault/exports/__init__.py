@@ -27,7 +27,8 @@ _REGISTRY = Registry(
         "eee": "groundfault.exports.every_eval_ever:EveryEvalEverRecords",
         "label-studio": "groundfault.exports.label_studio:LabelStudioTasks",
         "memberships": "groundfault.exports.slices:Memberships",
-        # shows what it writes, so it stands with the workbench, above this room
+        # these two show what they write, so they stand above this room
+        "brief": "groundfault.render.brief:Brief",
         "html-explorer": "groundfault.workbench.one_file.exporter:HtmlExplorer",
     },
 )

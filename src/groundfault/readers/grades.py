@@ -12,6 +12,7 @@ from groundfault.errors import InputError
 
 _INSPECT = {"C": 1.0, "P": 0.5, "I": 0.0}
 _NO_ANSWER = "N"
+_LETTERS = "C as 1, P as 0.5, I as 0, and 1 is a pass"
 _VERDICTS = dict.fromkeys("pass passed correct right success successful solved".split(), 1.0)
 _VERDICTS |= dict.fromkeys("fail failed incorrect wrong failure unsuccessful unsolved".split(), 0.0)
 _FLAGS = {"yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "true": 1.0, "false": 0.0, "t": 1.0, "f": 0.0}
@@ -25,8 +26,8 @@ def read_grades(
     positive_is_good: bool | None,
     null_outcome: str | None,
     scale: tuple[float, float] | None = None,
-) -> tuple[pl.DataFrame, bool, str | None]:
-    """Read the table with an outcome in numbers, whether 1 is a pass, and what an empty one means.
+) -> tuple[pl.DataFrame, bool, str | None, str]:
+    """Read a table's outcome in numbers, whether 1 is a pass, what an empty one means, and how.
 
     Numbers in [0, 1] stay as they are. Inspect's letters, as in ``score_match`` of ``samples_df``,
     are C for 1, P a half and I 0; N is no answer, and refused unless said otherwise. Words such as
@@ -56,11 +57,11 @@ def read_grades(
         if worst == best:
             raise InputError(f"scale (--scale) names {worst:g} as worst and as best; name two")
         frame = frame.with_columns((pl.col(outcome) - worst) / (best - worst))
-        return frame, positive_is_good is not False, null_outcome
+        return frame, positive_is_good is not False, null_outcome, ""
     if not len(values) or values.dtype not in (pl.String, pl.Categorical, pl.Enum):
         if positive_is_good is None:
             require_direction(outcome, one_is_pass=False)
-        return frame, bool(positive_is_good), null_outcome
+        return frame, bool(positive_is_good), null_outcome, ""
     words, column = values.cast(pl.String), pl.col(outcome).cast(pl.String)
     if words.is_in([*_INSPECT, _NO_ANSWER]).all() and words.is_in(list(_INSPECT)).any():
         if positive_is_good is False:
@@ -71,10 +72,10 @@ def read_grades(
         worth = column.replace_strict(_INSPECT, default=None, return_dtype=pl.Float64)
         if null_outcome is None and (words == _NO_ANSWER).any() and len(words) == frame.height:
             null_outcome = str(Status.REFUSED)
-        return frame.with_columns(worth), True, null_outcome
+        return frame.with_columns(worth), True, null_outcome, _LETTERS
     worths = _find_worths({word.strip().lower() for word in words.unique()})
     if not worths:
-        return frame, bool(positive_is_good), null_outcome
+        return frame, bool(positive_is_good), null_outcome, ""
     if positive_is_good is None:
         is_told = not worths.keys() <= _FLAGS.keys()
         positive_is_good = True if is_told else means_pass(outcome)
@@ -83,14 +84,13 @@ def read_grades(
         why = f"outcome {outcome!r} has {pairs}, and its name does not say if 1 is a pass; no run"
         raise DirectionError(why, f"outcome={outcome!r}")
     is_what, other = ("pass", "bad") if positive_is_good else ("failure", "good")
+    how = f"{pairs}, and 1 is a {is_what}"
     warnings.warn(
-        f"outcome {outcome!r}: {pairs}, and 1 is a {is_what} (--positive-is-{other} turns it "
-        "round)",
-        stacklevel=3,
+        f"outcome {outcome!r}: {how} (--positive-is-{other} turns it round)", stacklevel=3
     )
     spelled = column.str.strip_chars().str.to_lowercase()
     worth = spelled.replace_strict(worths, return_dtype=pl.Float64)
-    return frame.with_columns(worth.alias(outcome)), positive_is_good, null_outcome
+    return frame.with_columns(worth.alias(outcome)), positive_is_good, null_outcome, how
 
 
 def _find_worths(words: set[str]) -> dict[str, float]:

@@ -163,13 +163,11 @@ def describe_overall(report: Report) -> str:
         return ""
     first, second = (words.clean(name) for name in compare)
     level = words.level(1 - words.decimal(report.plan.alpha))
-    verdict = "a change beyond chance" if change.confirmed else "no change beyond chance"
-    units = words.plural(change.n, report.unit)
+    verdict = "beyond chance" if change.confirmed else "within chance"
+    low, high = (words.signed(100 * end, 1) for end in change.interval)
     return (
-        f"Overall, on {units}: {first} {words.rate(change.error_rates[0])} errors, {second} "
-        f"{words.rate(change.error_rates[1])}; change {words.signed(change.change)} ({level} "
-        f"interval {words.span(change.interval, words.signed)}; p = {words.p_value(change.p)}): "
-        f"{verdict}."
+        f"Overall, from {first} to {second}: {words.signed(100 * change.change, 1)} points "
+        f"({level} interval {low} to {high}; p = {words.p_value(change.p)}), {verdict}."
     )
 
 

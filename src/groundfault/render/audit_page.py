@@ -27,7 +27,8 @@ from groundfault.render.audit_groups import (
     main_cell,
     name_sides,
 )
-from groundfault.render.audit_words import ASSOCIATION, Outline, describe_counting, describe_scorer
+from groundfault.render.audit_words import ASSOCIATION, Outline
+from groundfault.render.first_screen import VERIFY, WHY, describe_counting, list_first, name_next
 from groundfault.render.mode_words import ModeOutline
 from groundfault.render.page import (
     Block,
@@ -77,7 +78,7 @@ _ORDERS: tuple[tuple[str, str, Callable[[Finding], Any]], ...] = (
 
 
 def make_page(report: Report) -> Page:
-    """Make the page of an audit: all that the report says."""
+    """Make the page of an audit: its first screen, and tabs on why it says so and how to check."""
     outline = Outline(report)
     modes = ModeOutline(report) if report.mode_search is not None else None
     sections = (
@@ -87,17 +88,19 @@ def make_page(report: Report) -> Page:
         _make_confirmed_section(outline),
         _make_strength_section(outline),
         description_tables.make_section(report),
+        Section("How sure this is", _list_why(outline), anchor="sure", tab=WHY),
         Section.of(tables.too_small(report), audit_words.TOO_SMALL, anchor="too-small"),
         Section.of(tables.screened(report), audit_words.UNCONFIRMED, anchor="screened"),
-        _make_full_section(outline),
         Section(
             "What this audit could not have seen", _list_limits(outline, modes), anchor="limits"
         ),
+        _make_full_section(outline),
         Section(
             "Manifest",
-            "What is needed to compute this report again.",
+            "What is needed to compute this report again: groundfault verify.",
             Columns(tables.manifest(report)),
             anchor="manifest",
+            tab=VERIFY,
         ),
     )
     return Page(
@@ -107,65 +110,76 @@ def make_page(report: Report) -> Page:
         facts=outline.facts,
         lead=_list_lead(outline),
         sections=sections,
-        good=bool(report.deciding or report.modes or outline.groups),
+        good=bool(report.deciding or outline.is_finding),
         footer=f"Made by groundfault {report.groundfault_version}.",
     )
 
 
-def make_summary(report: Report, path: object = None) -> Page:
-    """Make the first screen of a report, for a terminal; the last line is where all of it is."""
+def make_summary(
+    report: Report, path: object = None, *, why: bool = False, terminal: bool = True
+) -> Page:
+    """Make the first screen of a report; the last line of a terminal is what to do next.
+
+    Parameters
+    ----------
+    report : Report
+    path : path, optional
+        Where the page is.
+    why : bool
+        Whether everything else follows: all modes and findings, and how sure they are.
+    terminal : bool
+        Whether in twelve lines; else as on a page.
+    """
     outline = Outline(report)
     return Page(
         "audit",
         outline.title,
         outline.headline,
-        lead=_list_lead(outline, terminal=True),
-        sections=transcript_page.list_sections(report, _MAX_BEHAVIOURS),
-        good=bool(report.deciding or report.modes or outline.groups),
-        footer=f"Report: {path}" if path else "",
+        facts=outline.facts,
+        lead=_list_lead(outline, terminal=terminal),
+        sections=(
+            *transcript_page.list_sections(report, _MAX_BEHAVIOURS),
+            Section("Why", _list_why(outline, terminal=True)) if why else None,
+        ),
+        good=bool(report.deciding or outline.is_finding),
+        footer=name_next(path) if terminal else "",
     )
 
 
 def _list_lead(outline: Outline, *, terminal: bool = False) -> Iterator[Content]:
-    """Yield what stands first: notices, failure modes, findings, and how to take them.
-
-    A terminal gets a table in the place of statements, and counts of what a page has in sections.
-    """
-    report = outline.report
-    gap = Paragraph(("",)) if terminal else None
-    yield describe_scorer(report)
-    yield describe_counting(report)
-    yield outline.selection, outline.overall, outline.alike, words.clean(report.parts)
-    yield notice(outline.warning)
-    yield notice(words.name_failures(report.left_out))
-    if report.deciding:
-        yield gap, Statements(mode_page.list_deciding(report))
-    if report.mode_search is not None:
-        yield gap, mode_page.list_lead(ModeOutline(report), terminal=terminal)
-    # below the modes, none of which is about answers
-    yield notice(outline.instrument)
+    """Yield the first screen; without modes the findings stand in their place."""
+    yield list_first(outline, terminal=terminal)
     if terminal:
         # below failure modes, of those findings alone that the caller asked for
-        table = _make_summary_table(outline, own=bool(report.modes))
-        if table.rows:
-            yield gap, table
+        yield _make_summary_table(outline, own=bool(outline.report.modes), short=True)
+    elif outline.groups and not outline.report.modes:
+        yield _state_findings(outline)
+
+
+def _state_findings(outline: Outline) -> Statements:
+    items = tuple(_state(outline, g, n) for n, g in enumerate(outline.groups, 1))
+    return Statements(items, MAX_NAMES, "more groups")
+
+
+def _list_why(outline: Outline, *, terminal: bool = False) -> Iterator[Content]:
+    """Yield how sure the first screen is, and everything that it left out."""
+    report = outline.report
+    yield Remarks(outline.tests), notice(outline.warning)
+    if report.mode_search is not None:
+        yield mode_page.list_why(ModeOutline(report), terminal=terminal)
+    if terminal:
+        table = _make_summary_table(outline, own=False)
+        yield table
         if table.rows and report.n_holdout:
             yield small("* selected as among the largest, so too large on average")
-    elif outline.groups:
-        items = tuple(_state(outline, g, n) for n, g in enumerate(outline.groups, 1))
-        statements = Statements(items, MAX_NAMES, "more groups")
-        yield Fold((outline.findings_headline,), (statements,)) if report.modes else statements
-    yield gap
-    if terminal:
-        yield f"Findings: {outline.tally}" if report.modes else outline.tally
-    yield outline.better, description_tables.describe_arms(report)
-    if not (terminal and report.modes):
-        yield outline.conclusion
-    yield outline.footing, outline.unscored if terminal else None
-    if report.hints:
-        head = "Hint: {}." if terminal else "{}."
-        hints = report.hints if terminal else map(words.capital, report.hints)
-        yield Bullets(tuple((head.format(hint),) for hint in hints))
+    elif report.modes and outline.groups:
+        yield Fold((outline.findings_headline,), (_state_findings(outline),))
+    yield f"Findings: {outline.tally}" if report.modes else outline.tally
+    yield outline.better, outline.alike, words.clean(report.parts)
+    yield description_tables.describe_arms(report), describe_counting(report)
+    yield outline.conclusion, outline.footing, outline.unscored if terminal else None
+    hints = map(words.capital, report.hints)
+    yield Bullets(tuple((f"{hint}.",) for hint in hints)) if report.hints else None
 
 
 def _state(outline: Outline, group: FindingGroup, number: int) -> Statement:
@@ -291,8 +305,18 @@ def _list_limits(outline: Outline, modes: ModeOutline | None) -> Iterator[Conten
         yield Entry(weaker.caption, list_blocks(outline.curse, weaker))
 
 
-def _make_summary_table(outline: Outline, *, own: bool) -> Table:
-    """Return confirmed findings, then those that cleared the screen alone; or ``own`` ones."""
+def _make_summary_table(outline: Outline, *, own: bool, short: bool = False) -> Table:
+    """Return confirmed findings, then those that cleared the screen alone.
+
+    Parameters
+    ----------
+    outline : Outline
+    own : bool
+        Whether only those that the caller asked for.
+    short : bool
+        Whether a few, without those that cleared the screen alone.
+    """
+    most = mode_page.MAX_LISTED if short else MAX_CONFIRMED
     report = outline.report
     confirmed = [
         (finding, "  " if finding.representative else "")
@@ -301,12 +325,12 @@ def _make_summary_table(outline: Outline, *, own: bool) -> Table:
         if not own or finding.name in report.manifest.own_rules
     ]
     rows = [(_list_numbers(outline, f, indent), "") for f, indent in confirmed[:MAX_CONFIRMED]]
-    rows += _count_rest(len(confirmed) - MAX_CONFIRMED)
+    rows += _count_rest(len(confirmed) - most)
     for caption, verdict in (
         (tables.too_small(report).caption, Verdict.TOO_SMALL),
         (tables.screened(report).caption, Verdict.NOT_REPLICATED),
     ):
-        some = distinct(f for f in report.findings if f.verdict is verdict and not own)
+        some = distinct(f for f in report.findings if f.verdict is verdict and not (own or short))
         rows += [((f"{caption}:",), "")] if some else []
         rows += [(_list_numbers(outline, f), "screened") for f in some[:MAX_SCREENED]]
         rows += _count_rest(len(some) - MAX_SCREENED)

@@ -5,16 +5,15 @@ nothing statistical."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
 
 from groundfault.auditing import messages
 from groundfault.auditing.report import Report
-from groundfault.auditing.report_schema import ReportData
 from groundfault.core.finding import Finding, Verdict
-from groundfault.readers.account import compare_official
+from groundfault.core.status import Status
 from groundfault.render import words
 from groundfault.render.audit_groups import (
     INSTRUMENT,
@@ -65,6 +64,7 @@ BOUNDED = "Losses lie between 0 and 1: errors are losses summed, and an error ra
 BETTER = "Where it does better"
 _MAX_BETTER = 4
 """Slices named in one sentence."""
+NO_MODE = "No failure mode stands out"
 _UNTESTED = "Nothing could be tested"
 
 
@@ -109,7 +109,8 @@ class Outline:
         search, findings = self.report.mode_search, self.report.findings
         is_searched = search is not None and search.classes
         is_tested = is_searched or any(f.verdict is not Verdict.UNTESTABLE for f in findings)
-        return self.findings_headline or (messages.NOTHING if is_tested else _UNTESTED)
+        nothing = NO_MODE if is_searched else messages.NOTHING
+        return self.findings_headline or (nothing if is_tested else _UNTESTED)
 
     @property
     def findings_headline(self) -> str:
@@ -214,19 +215,33 @@ class Outline:
         return self.guarantee if known else f"{self.guarantee} {words.capital(self.ledger)}."
 
     @property
+    def is_finding(self) -> bool:
+        """Return whether there is a failure mode, or a confirmed finding of more failures."""
+        return bool(self.report.modes or self.groups)
+
+    @property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """Return labels and numbers of the audited units, candidates and judge."""
-        report, counts = self.report, self.report.candidates
+        """Return labels and numbers of the audited units, and the failure rates."""
+        report = self.report
         units = words.count(report.n)
-        if self.report.n_holdout:
-            units += (
-                f" ({words.count(report.n_discovery)} discovery,"
-                f" {words.count(report.n_holdout)} holdout)"
-            )
-        rates = words.rate(report.error_rate)
-        if report.change is not None and report.manifest.compare is not None:
-            pairs = zip(report.manifest.compare, report.change.error_rates, strict=True)
-            rates = ", ".join(f"{words.clean(name)} {words.rate(rate)}" for name, rate in pairs)
+        if report.n_holdout:
+            units += f" ({words.count(report.n_holdout)} held out)"
+        answers = words.count(report.rows) * (report.rows != report.n)
+        unscored = ((n, words.STATUSES.get(s, s)) for s, n in report.statuses.items() if n)
+        rest = ", ".join(f"{words.count(n)} {s}" for n, s in unscored if s != Status.SCORED)
+        facts = (
+            (f"{report.unit.capitalize()}s", units),
+            ("Answers", answers),
+            ("Not scored", rest),
+            ("Models", words.count(len(report.outcomes)) * (len(report.outcomes) > 1)),
+            ("Failure rate", self._rates),
+        )
+        return tuple(fact for fact in facts if fact[1])
+
+    @property
+    def tests(self) -> tuple[tuple[str, str], ...]:
+        """Return labels and numbers of the candidates and the judge."""
+        report, counts = self.report, self.report.candidates
         tested = "all" if counts.tested == counts.size else words.count(counts.tested)
         candidates = f"{words.count(counts.size)}, {tested} tested"
         if counts.hypotheses != counts.size:
@@ -234,12 +249,26 @@ class Outline:
                 f"{words.count(counts.size)} for {words.plural(len(report.outcomes), 'outcome')} "
                 f"({words.count(counts.tested)} of {words.count(counts.hypotheses)} tested)"
             )
-        return (
-            (f"{report.unit.capitalize()}s", units),
-            ("Error rate", rates),
-            ("Candidates", candidates),
-            ("Judge", report.judge),
-        )
+        return ("Candidates", candidates), ("Judge", report.judge)
+
+    @property
+    def _rates(self) -> str:
+        """Return the failure rate: of two models both, of more the lowest and the highest."""
+        report, search = self.report, self.report.mode_search
+        if report.change is not None and report.manifest.compare is not None:
+            pairs = zip(report.manifest.compare, report.change.error_rates, strict=True)
+            return ", ".join(f"{words.clean(name)} {words.rate(rate)}" for name, rate in pairs)
+        of_models = [
+            (one.errors / one.n, words.clean(one.outcome))
+            for one in (search.outcomes if search else ())
+            if one.n and one.outcome in report.outcomes
+        ]
+        if len(of_models) > 1:
+            ends = [f"{words.rate(rate)} ({name})" for rate, name in sorted(of_models)]
+            return f"{ends[0]} to {ends[-1]}"
+        if search and of_models and search.outcomes[0].errors % 1 == 0:
+            return f"{words.rate(of_models[0][0])} ({words.count(int(search.outcomes[0].errors))})"
+        return words.rate(report.error_rate)
 
     @property
     def overall(self) -> str:
@@ -429,47 +458,3 @@ def describe_sensitivity(finding: Finding) -> str:
     return "; ".join(
         f"{verdict}, had all {key.removeprefix('all_')}" for key, verdict in verdicts.items()
     )
-
-
-_MAX_NAMES = 8
-"""Scorers named in one sentence."""
-
-
-def describe_scorer(report: ReportData) -> str:
-    """Describe whose score counts, and who else scored; empty where one scorer did alone."""
-    account, reading = report.manifest.account, report.manifest.reading
-    if account is None or not account.outcome:
-        return ""
-    others = [name for name in account.scorers if name and name not in account.outcome]
-    if reading is not None and reading.disagreement:
-        first, second = (words.clean(name) for name in reading.disagreement)
-        return (
-            f"Audited here: where the scorers {first} and {second} differ. A failure is an answer "
-            "on which they do."
-        )
-    mine = words.listing([words.clean(name) for name in account.outcome], _MAX_NAMES)
-    if not others:
-        return f"Scored by {mine}, each on its own task."
-    beside = words.listing([words.clean(name) for name in others], _MAX_NAMES)
-    return f"Scored by {mine}; also in the logs: {beside} (--scorer NAME, or --every-scorer)."
-
-
-def describe_counting(report: ReportData) -> Iterator[str]:
-    """Describe which rows the caller counts as failed, and where the tool's own count differs."""
-    yield from describe_counted(report.counted_as_failed)
-    account = report.manifest.account
-    if account is not None:
-        counted = report.manifest.roles.count_as_failed
-        figures = [log.official for log in account.logs if log.official]
-        # of some models alone where others were left out; configurations have other names
-        mine = [each for each in figures if each.model in (report.manifest.models or ())]
-        for line in compare_official(mine or figures, counted):
-            yield f"{words.clean(line)}."
-
-
-def describe_counted(counts: Mapping[str, int]) -> Iterator[str]:
-    """Describe which rows count as failed because the caller said so."""
-    if counts:
-        rows = " and ".join(f"{words.count(n)} {status}" for status, n in counts.items())
-        noun = "row counts" if sum(counts.values()) == 1 else "rows count"
-        yield f"{rows} {noun} as failed here, as asked (--count-as-failed)."

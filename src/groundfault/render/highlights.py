@@ -1,13 +1,15 @@
-"""Words that a rule names, highlighted in the texts of examples."""
+"""Texts of examples: with the words that a rule names highlighted, or in a line."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
 from groundfault.core.rules import Rule, quote_character, split_pattern
+from groundfault.modes.mode import ModeExample
+from groundfault.render import words
 from groundfault.render.page import Highlight, Line
 
 # a pattern that matches as much of a text as this says nothing about a place in it
@@ -152,3 +154,24 @@ def _split_words(pattern: str) -> list[str]:
         else:
             words[-1] += quote_character(character) if is_plain else "."
     return words
+
+
+_WIDTHS = (90, 40, 40)
+"""Characters that are shown of an example's first text, and of its last two: two lines."""
+
+
+def quote_example(sample: tuple[ModeExample, ...]) -> str:
+    """Quote a typical failure in a line: its id, and the beginnings of three of its texts."""
+    example = next((one for one in sample if one.side == "failing"), None)
+    if example is None or not example.texts:
+        return ""
+    parts = [f"{words.clean(name)}: {text}" for name, text in pick_texts(example)]
+    return " · ".join([words.clean(f"Such as {example.id}"), *parts])
+
+
+def pick_texts(example: ModeExample) -> Iterator[tuple[str, str]]:
+    """Yield the names and beginnings of an example's first text and last two: prompt and answer."""
+    texts = list(example.texts.items())
+    for (name, text), width in zip([*texts[:1], *texts[1:][-2:]], _WIDTHS, strict=False):
+        plain = words.clean(text)
+        yield name, plain if len(plain) <= width else f"{plain[: width - 2].rstrip()} …"

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from groundfault.render import words
-from groundfault.render.page import Page
+from groundfault.render.page import Page, Section
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -70,4 +70,13 @@ _load_templates = cache(make_environment)
 
 
 def _set(page: Page, template: str) -> str:
-    return _load_templates().get_template(template).render(page=page)
+    return _load_templates().get_template(template).render(page=page, tabs=_list_tabs(page))
+
+
+def _list_tabs(page: Page) -> dict[str, list[tuple[str, Section]]]:
+    """Return anchored sections by the tab that they stand on; the lead is on the first."""
+    tab, tabs = "Result", dict[str, list[tuple[str, Section]]](Result=[])
+    for anchor, section in page.anchored:
+        tab = section.tab or tab
+        tabs.setdefault(tab, []).append((anchor, section))
+    return tabs

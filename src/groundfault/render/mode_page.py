@@ -16,7 +16,7 @@ from groundfault.render import words
 from groundfault.render.audit_figures import draw_doses, draw_safely
 from groundfault.render.audit_groups import name_change
 from groundfault.render.description_tables import describe_annotation
-from groundfault.render.highlights import find_patterns, highlight
+from groundfault.render.highlights import find_patterns, highlight, quote_example
 from groundfault.render.mode_words import (
     NAMES,
     SETS,
@@ -53,13 +53,11 @@ from groundfault.render.page import (
 )
 
 MAX_FULL = 5
-"""Modes that a first screen says at full length."""
-_MAX_OUTCOMES = 6
-"""Models whose modes a first screen lists."""
+"""Modes that a page shows unfolded."""
+MAX_LISTED = 3
+"""Modes on the first screen of a terminal, which has twelve lines."""
 _MAX_MODELS = 8
 """Models that a terminal of 100 columns has room for."""
-_MAX_ROWS = 8
-"""Rules of several models that a terminal lists."""
 _MARKS = {"named": " ●", "confirmed": " ○", "": "  "}
 _KINDS = {"range": "A range", "word": "A word", "pair": "Two conditions"}
 _MAX_FIGURES = 12
@@ -75,19 +73,14 @@ _SIDES: dict[Side, str] = {
 
 
 def list_lead(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Content]:
-    """Yield the modes of each outcome, what they cover, and the limits of the search.
+    """Yield the modes of each outcome; of a terminal the first three, a line each.
 
     Parameters
     ----------
     outline : ModeOutline
     terminal : bool
-        Whether short of space: lists what is folded on a page in short, and not of every outcome.
     """
     groups, several = outline.groups, len(outline.search.outcomes) > 1
-    if terminal:
-        # said before any sentence that reassures
-        remarks = (one for one in outline.search.remarks if one.startswith("not used in rules"))
-        yield (small(words.clean(f"{words.capital(one)}.")) for one in remarks)
     deciding = outline.report.deciding
     if deciding:
         without = words.listing([words.clean(one.column) for one in deciding], 3)
@@ -96,20 +89,32 @@ def list_lead(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Conte
     if outline.search.matrix:
         yield _tabulate_models(outline, terminal)
         groups = ()
-    count = max(1, MAX_FULL + 1 - len(groups)) if len(groups) > 1 else MAX_FULL
-    for outcome, modes in groups[: _MAX_OUTCOMES if terminal else None]:
-        coverage = outline.describe_coverage(outcome)
-        blocks = list_blocks(_list_modes(outline, modes, count, terminal), coverage)
+    left = MAX_LISTED
+    for outcome, modes in groups:
+        if terminal and not left:
+            break
+        items = tuple(_state(one, outline.full, terminal) for one in modes)
+        blocks = list_blocks(Statements(items, MAX_FULL), outline.describe_coverage(outcome))
+        if terminal:
+            blocks, left = (Statements(items[:left]),), max(0, left - len(items))
         yield Entry(_name_outcome(outline, outcome), blocks) if several else blocks
-    if terminal and len(groups) > _MAX_OUTCOMES:
-        rest = [words.clean(outcome) for outcome, _ in groups[_MAX_OUTCOMES:]]
-        yield f"The report lists the modes of {words.listing(rest, 6)} too."
-    if groups:
+    if terminal and sum(len(modes) for _, modes in groups) > MAX_LISTED:
+        yield f"and {sum(len(modes) for _, modes in groups) - MAX_LISTED} more"
+    if groups and not terminal:
         yield small(outline.legend)
     # where there is nothing at all, the headline says so
     if outline.silent and (groups or (outline.report.weaknesses and not deciding)):
         yield outline.silent
-    yield outline.fixed, outline.power, outline.breadth
+    yield outline.fixed
+
+
+def list_why(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Content]:
+    """Yield what was looked through and what could have been named; of a terminal all modes too."""
+    if terminal:
+        yield list_lead(outline)
+    yield outline.power, outline.breadth
+    if terminal:
+        yield list_search(outline)
 
 
 def _tabulate_models(outline: ModeOutline, terminal: bool) -> Table:
@@ -121,7 +126,7 @@ def _tabulate_models(outline: ModeOutline, terminal: bool) -> Table:
     if terminal and len(models) > _MAX_MODELS:
         shown = models[: _MAX_MODELS // 2] + models[-_MAX_MODELS // 2 :]
     rows = []
-    for row in matrix[: _MAX_ROWS if terminal else None]:
+    for row in matrix[: MAX_LISTED if terminal else None]:
         cells = {cell.model: cell for cell in row.cells}
         numbers = [n for n, mode in enumerate(outline.report.modes, 1) if mode.rule == row.rule]
         meaning = f"{row.meaning} (only {row.only})" if row.only else row.meaning
@@ -132,42 +137,34 @@ def _tabulate_models(outline: ModeOutline, terminal: bool) -> Table:
     rows.append((*total, *(words.rate(rates[m]) for m in shown), words.NONE))
     left = [
         f"{len(models) - len(shown)} models between them" * (len(shown) < len(models)),
-        f"{len(matrix) - _MAX_ROWS} more rules" * (terminal and len(matrix) > _MAX_ROWS),
+        f"{len(matrix) - MAX_LISTED} more rules" * (terminal and len(matrix) > MAX_LISTED),
     ]
-    more = f"; {words.listing([one for one in left if one], 2)} on the page" if any(left) else ""
+    more = f"; {words.listing([one for one in left if one], 2)}: --why" if any(left) else ""
     heads = ("Rule", words.capital(f"{outline.report.unit}s"), *map(words.clean, shown), "Mode")
     note = (
         "Failure rates. ●: more often than elsewhere, and beyond the rows above; ○: more often "
-        f"than elsewhere; no mark: not shown, which is not to say that it passes{more}."
+        f"than elsewhere; no mark: not shown, which does not mean that it passes{more}."
     )
     kinds = f"tn{'n' * len(shown)}n"
     return make_table("Rules by model", kinds, heads, rows, note, (*anchors, ""))
 
 
-def _list_modes(
-    outline: ModeOutline, modes: tuple[NumberedMode, ...], count: int, terminal: bool
-) -> Iterator[Content]:
-    """Yield modes as statements; a page folds those beyond ``count``, a terminal shortens them."""
-    items = tuple(_state(one, outline.full) for one in modes)
-    if not terminal or len(modes) <= count:
-        yield Statements(items, count, "more")
-        return
-    rest = (
-        Statement(one.name, describe_rates(one.mode).partition(",")[0]) for one in modes[count:]
-    )
-    yield Statements(items[:count])
-    yield f"and {words.count(len(modes) - count)} more:"
-    yield Statements(tuple(rest))
-
-
-def _state(one: NumberedMode, full: float) -> Statement:
+def _state(one: NumberedMode, full: float, terminal: bool) -> Statement:
+    """State a mode with a typical failure; of a terminal the first mode alone has one."""
+    example = quote_example(one.mode.sample) if not terminal or one.number == 1 else ""
+    if terminal:
+        return Statement(one.name, f"{one.sentence}.", ((example,),) if example else ())
     annotation = describe_annotation(one.report, one.mode.rule, one.mode.source)
-    change = one.mode.change
-    other = one.mode.rate_outside if change is None else change.before / one.mode.n
-    bar = Bar(one.mode.rate, other, full)
+    bar = Bar(one.mode.rate, find_rate_beside(one.mode), full)
     described = words.clean(f"{words.capital(annotation)}.") if annotation else ""
-    remarks: tuple[Line, ...] = tuple((line,) for line in (one.nesting, described) if line)
+    lines = (one.nesting, described, example)
+    remarks: tuple[Line, ...] = tuple((line,) for line in lines if line)
     return Statement(one.name, f"{one.sentence}.", remarks, one.anchor, bar)
+
+
+def find_rate_beside(mode: Mode) -> float:
+    """Return the rate that a bar shows beside that of a rule: elsewhere, or before."""
+    return mode.rate_outside if mode.change is None else mode.change.before / mode.n
 
 
 def list_deciding(report: Report) -> tuple[Statement, ...]:

@@ -17,7 +17,7 @@ PROOF = (
     "A mode is a rule under which failures are more frequent, which is not to say that the rule is "
     "their cause."
 )
-_NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
+NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
 # shares that people name, from a tenth to three quarters
 _FRACTIONS = {
     0.1: "a tenth",
@@ -90,7 +90,7 @@ class NumberedMode:
         """Return how often the model fails inside the rule, and elsewhere."""
         # reports of before counted an outcome of its own for each direction
         wrong = "" if self.report.manifest.compare and self.mode.change is None else " wrong"
-        return describe_rates(self.mode, wrong, self.report.unit)
+        return describe_rates(self.mode, wrong, self.report.unit, averaged=self.report.averaged)
 
     @property
     def nesting(self) -> str:
@@ -168,14 +168,19 @@ class ModeOutline:
         outcomes = [name for name, _ in self.groups if name != EVERY_MODEL]
         modes = words.plural(count, "failure mode")
         if self.changes is not None:
+            # all examples together are the largest statement that was tested
             sizes = {name: len(group) for name, group in self.groups}
-            first, second = self.changes
+            (first, second), overall = self.changes, self.report.change
+            more = ((WORSE, "more"), (BETTER, "less"))
             parts = [
-                f"{often} often than {first} under {words.plural(sizes[name], 'rule')}"
-                for name, often in ((WORSE, "more"), (BETTER, "less"))
+                f"{often} often under {words.plural(sizes[name], 'rule')}"
+                for name, often in more
                 if name in sizes
             ]
-            return f"{second} fails {' and '.join(parts)}"
+            if overall is None or not overall.confirmed:
+                return f"Than {first}, {second} fails {' and '.join(parts)}"
+            moved = f"{'more' if overall.change > 0 else 'less'} often than {first} overall"
+            return f"{second} fails {moved}; {' and '.join(parts)}"
         if len(self.search.outcomes) > 1:
             if self.report.manifest.compare:
                 return f"{modes} in {words.plural(len(outcomes), 'direction')}"
@@ -337,7 +342,9 @@ class ModeOutline:
         return f"Compared only among {self.report.unit}s of the same {words.listing(within)}."
 
 
-def describe_rates(mode: Mode, wrong: str = " wrong", unit: str = "example") -> str:
+def describe_rates(
+    mode: Mode, wrong: str = " wrong", unit: str = "example", *, averaged: bool = False
+) -> str:
     """Describe how often failures are inside a mode's rule, and elsewhere.
 
     Examples
@@ -352,13 +359,16 @@ def describe_rates(mode: Mode, wrong: str = " wrong", unit: str = "example") -> 
     """
     if mode.change is not None:
         return _describe_change(mode, mode.change, wrong, unit)
+    # the mean of copies that pass or fail is a rate, and no loss
+    counts = words.plural(mode.n, unit)
     elsewhere = f"elsewhere where {mode.context}" if mode.context else "elsewhere"
     graded = mode.errors % 1 or mode.errors_outside % 1
     if mode.outcome == EVERY_MODEL:
-        examples = words.plural(mode.n, unit)
-        inside = f"{words.rate(mode.rate)}{wrong} on average over the models ({examples})"
+        inside = f"{words.rate(mode.rate)}{wrong} on average over the models ({counts})"
+    elif graded and averaged:
+        inside = f"{words.rate(mode.rate)}{wrong} ({counts})"
     elif graded:
-        inside = f"mean loss {mode.rate:.2f} ({words.plural(mode.n, unit)})"
+        inside = f"mean loss {mode.rate:.2f} ({counts})"
         return f"{inside}, against {mode.rate_outside:.2f} {elsewhere}"
     else:
         counts = f"{words.count(int(mode.errors))} of {words.count(mode.n)}"
@@ -427,7 +437,7 @@ def _share_of_errors(coverage: Coverage) -> str:
 
 
 def _number(count: int) -> str:
-    return _NUMBERS[count] if count < len(_NUMBERS) else words.count(count)
+    return NUMBERS[count] if count < len(NUMBERS) else words.count(count)
 
 
 def _or(parts: Sequence[str]) -> str:

@@ -396,25 +396,26 @@ class Section:
         Its name in an address; left out, its number.
     for_files : bool
         Whether a terminal leaves it to the files.
+    tab : str
+        Of a tab of the page that it begins; empty goes on with that of the section before.
     """
 
     title: str
     content: tuple[Block, ...]
     anchor: str
     for_files: bool
+    tab: str
 
     def __init__(
-        self, title: str, *content: Content, anchor: str = "", for_files: bool = False
+        self, title: str, *parts: Content, anchor: str = "", for_files: bool = False, tab: str = ""
     ) -> None:
-        blocks = list_blocks(*content)
-        self.__dict__.update(title=title, content=blocks, anchor=anchor, for_files=for_files)
+        self.__dict__.update(title=title, content=list_blocks(*parts), anchor=anchor)
+        self.__dict__.update(for_files=for_files, tab=tab)
 
     @classmethod
-    def of(
-        cls, table: Table, *sentences: str, anchor: str = "", for_files: bool = False
-    ) -> Section:
+    def of(cls, table: Table, *lines: str, anchor: str = "", for_files: bool = False) -> Section:
         """Make the section of a table, which has its caption as the head; empty without rows."""
-        content: Content = (*sentences, table) if table.rows else None
+        content: Content = (*lines, table) if table.rows else None
         return cls(table.caption, content, anchor=anchor, for_files=for_files)
 
     @property

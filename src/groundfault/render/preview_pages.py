@@ -13,7 +13,7 @@ from groundfault.core.finding import Cell, Finding
 from groundfault.readers.account import compare_official
 from groundfault.render import words
 from groundfault.render.audit_page import make_summary
-from groundfault.render.audit_words import describe_counted
+from groundfault.render.first_screen import describe_counted
 from groundfault.render.html import frame
 from groundfault.render.page import (
     Bullets,
@@ -207,7 +207,7 @@ def make_import_page(evidence: Evidence, written: str | Path | None = None) -> P
 
 def show_report(report: Report) -> str:
     """Show the first screen of a report in a frame."""
-    return frame(make_summary(report))
+    return frame(make_summary(report, terminal=False))
 
 
 def show_finding(finding: Finding) -> str:

@@ -11,6 +11,7 @@ from pathlib import PurePath
 
 from groundfault.auditing import messages
 from groundfault.core.finding import Cell, Finding, Verdict
+from groundfault.core.status import Status
 from groundfault.errors import InputError
 
 NONE = "–"
@@ -21,6 +22,9 @@ VERDICTS = {
     Verdict.BELOW_FLOOR: "below the floor",
     Verdict.UNTESTABLE: "untestable",
 }
+
+STATUSES = {str(Status.ERROR): "crashed"}
+"""Words for statuses that would be read otherwise: "error" is what a model does elsewhere."""
 
 # characters that steer a terminal, break a line or reverse the direction of writing
 _BREAKS = re.compile(r"[\t-\r\x1c-\x1e\x85\u2028\u2029]+")

@@ -1,0 +1,193 @@
+"""The first screen of an audit: what was read, what fails, an example, how sure it is, what next.
+
+Everything else stands on a second tab of the page, and in a terminal behind ``--why``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
+from shlex import quote
+
+from groundfault.auditing.hints import NO_LEVEL
+from groundfault.auditing.messages import DISCOVERIES, FAMILY
+from groundfault.auditing.report_schema import ReportData
+from groundfault.readers.account import compare_official
+from groundfault.render import mode_page, words
+from groundfault.render.audit_words import Outline
+from groundfault.render.highlights import quote_example
+from groundfault.render.mode_words import NUMBERS, ModeOutline
+from groundfault.render.page import Content, Statements, notice, small
+
+WHY, VERIFY = "How sure, and why", "Verify"
+"""Tabs of a page beside the result."""
+_MAX_UNUSED = 6
+"""Columns in one line of what was left out."""
+
+
+def list_first(outline: Outline, *, terminal: bool = False) -> Iterator[Content]:
+    """Yield the first screen below the verdict: of a terminal three modes and one example."""
+    report, search = outline.report, outline.report.mode_search
+    yield small(describe_reading(outline))
+    yield outline.selection, outline.overall, describe_counted(report.counted_as_failed)
+    yield notice(words.name_failures(report.left_out))
+    more = f" {words.plural(report.doubts - 1, 'more doubt')}: --why." * (report.doubts > 1)
+    doubts = report.hints[: min(report.doubts, 1) if terminal else report.doubts]
+    yield (notice(f"{words.capital(one)}.{more * terminal}") for one in doubts)
+    if report.deciding:
+        yield Statements(mode_page.list_deciding(report))
+    if search is not None:
+        yield mode_page.list_lead(ModeOutline(report), terminal=terminal)
+    # below the modes, none of which is about answers
+    yield notice(outline.instrument)
+    sample = next((mode.sample for mode in report.modes if mode.sample), report.sample)
+    if terminal and (search is None or search.matrix or not report.modes):
+        shown = sample[:1] if report.modes else sample[: mode_page.MAX_LISTED]
+        yield (small(quote_example((example,))) for example in shown)
+    elif not report.modes and sample:
+        yield mode_page.list_excerpts(sample, "", {"failing": "Typical failures"})
+    # of a terminal one sentence alone: what a list is worth, or what nothing found excludes
+    yield None if terminal and outline.is_finding else describe_excluded(outline)
+    if own := set(report.manifest.own_rules):
+        asked = [finding for finding in report.findings if finding.name in own]
+        confirmed = words.count(sum(finding.confirmed for finding in asked))
+        yield f"Candidates asked for: {confirmed} of {words.count(len(asked))} confirmed."
+    yield small(describe_trust(outline, "--why" if terminal else WHY))
+
+
+def describe_reading(outline: Outline) -> str:
+    """Describe how outcomes were read, and which columns no rule names."""
+    report, parts = outline.report, []
+    if report.manifest.grading:
+        parts.append(f"Read {words.clean(report.manifest.grading)}.")
+    remarks = report.mode_search.remarks if report.mode_search else report.unused
+    sentences = (one for one in remarks if one.startswith("not used in rules"))
+    if names := [words.clean(one.rpartition(": ")[2]) for one in sentences]:
+        parts.append(f"Not used in rules: {words.listing(names, _MAX_UNUSED)}.")
+    return " ".join(filter(None, [*parts, describe_scorer(report)]))
+
+
+def describe_excluded(outline: Outline) -> str:
+    """Describe in the reader's units what would have been named; empty where that is unknown."""
+    report = outline.report
+    unit, search = f"{report.unit}s", report.mode_search
+    if report.uniform:
+        return ""
+    if search is None:
+        lift = report.minimum_detectable_lift
+        if lift is None or report.change is not None:
+            return ""
+        return (
+            f"A group of {words.level(report.power.prevalence)} of the {unit} that fails "
+            f"{100 * lift:.0f} points more often than the rest would have been found four times "
+            "in five."
+        )
+    if search.overall is not None or not search.detectable:
+        return ModeOutline(report).power
+    needs = [(float(share), rate) for share, rate in search.detectable.items() if rate is not None]
+    if not needs:
+        return "This audit is too small to name a rule of a single condition."
+    share, rate = min(needs, key=lambda pair: abs(pair[0] - _USUAL_SHARE))
+    part = words.level(share) if share != _USUAL_SHARE else "a tenth"
+    return (
+        f"A rule that holds for {part} of the {unit} and fails in "
+        f"{words.rate(rate)} would have been named four times in five."
+    )
+
+
+_USUAL_SHARE = 0.1
+"""Share of the examples inside a rule that one sentence is about: a tenth is easy to picture."""
+
+
+def describe_trust(outline: Outline, details: str = "--why") -> str:
+    """Describe in a line how often such a list is wrong, where a theorem says it; else empty.
+
+    Where rows may belong together, or the outcomes were looked at too often, there is none.
+    """
+    report, search = outline.report, outline.report.mode_search
+    opening = report.ledger
+    times = 1 if opening is None else opening.times
+    if not outline.is_finding or any(NO_LEVEL in hint for hint in report.hints):
+        return ""
+    if opening is not None and opening.holdout and opening.all_before:
+        return outline.warning
+    if search is not None and report.modes:
+        level, noun, is_family = search.level, "change" if report.change else "mode", True
+        is_assumed = search.bars == "permutation" and search.searched is None and not report.change
+    else:
+        is_family = report.guarantee.startswith(FAMILY)
+        if not is_family and not report.guarantee.startswith(DISCOVERIES):
+            return outline.warning or f"{words.capital(report.guarantee)}."
+        level = words.decimal(report.plan.alpha if is_family else report.plan.q)
+        noun = "finding"
+        is_assumed = ", if" in report.guarantee.replace(", if this is the first look", "")
+    if times > 1 and opening is not None:
+        levels = [look.level for look in opening.looks]
+        total = sum(Fraction(str(one)) for one in levels if one is not None)
+        if len(levels) < times or None in levels or total >= 1:
+            return f"No error level holds any more after {times} looks at these outcomes."
+        level = float(total)
+    looks = f" over {times} looks" if times > 1 else ""
+    first = ", if this is a first look" if opening is None else ""
+    why = f" (one assumption: {details})" if is_assumed and details else ""
+    if not is_family:
+        return f"On average at most {words.level(level)} of such findings are false{looks}{first}."
+    lists, share = f"{words.level(level)} of lists like this hold", Fraction(str(level))
+    if share.numerator == 1:
+        one_in = share.denominator
+        number = NUMBERS[one_in] if one_in < len(NUMBERS) else words.count(one_in)
+        lists = f"one list in {number} like this holds"
+    return f"At most {lists} a false {noun}{looks}{first}{why}."
+
+
+def name_next(path: object) -> str:
+    """Name the report, and the commands that go on from here."""
+    if not path:
+        return "Next: add --out report/ to keep the report, or --why to see how sure it is"
+    folder = quote(str(Path(str(path)).parent))
+    return f"Report: {path} · next: groundfault open {folder} · groundfault show {folder} --why"
+
+
+_MAX_SCORERS = 8
+"""Scorers named in one sentence."""
+
+
+def describe_scorer(report: ReportData) -> str:
+    """Describe whose score counts, and who else scored; empty where one scorer did alone."""
+    account, reading = report.manifest.account, report.manifest.reading
+    if account is None or not account.outcome:
+        return ""
+    others = [name for name in account.scorers if name and name not in account.outcome]
+    if reading is not None and reading.disagreement:
+        first, second = (words.clean(name) for name in reading.disagreement)
+        return (
+            f"Audited here: where the scorers {first} and {second} differ. A failure is an answer "
+            "on which they do."
+        )
+    mine = words.listing([words.clean(name) for name in account.outcome], _MAX_SCORERS)
+    if not others:
+        return f"Scored by {mine}, each on its own task."
+    beside = words.listing([words.clean(name) for name in others], _MAX_SCORERS)
+    return f"Scored by {mine}; also in the logs: {beside} (--scorer NAME, or --every-scorer)."
+
+
+def describe_counting(report: ReportData) -> Iterator[str]:
+    """Describe which rows the caller counts as failed, and where the tool's own count differs."""
+    yield from describe_counted(report.counted_as_failed)
+    account = report.manifest.account
+    if account is not None:
+        counted = report.manifest.roles.count_as_failed
+        figures = [log.official for log in account.logs if log.official]
+        # of some models alone where others were left out; configurations have other names
+        mine = [each for each in figures if each.model in (report.manifest.models or ())]
+        for line in compare_official(mine or figures, counted):
+            yield f"{words.clean(line)}."
+
+
+def describe_counted(counts: Mapping[str, int]) -> Iterator[str]:
+    """Describe which rows count as failed because the caller said so."""
+    if counts:
+        rows = " and ".join(f"{words.count(n)} {status}" for status, n in counts.items())
+        noun = "row counts" if sum(counts.values()) == 1 else "rows count"
+        yield f"{rows} {noun} as failed here, as asked (--count-as-failed)."

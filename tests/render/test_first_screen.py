@@ -1,0 +1,230 @@
+"""The first screen: short, with what was read, an example and one line of trust; and the brief."""
+
+from __future__ import annotations
+
+import io
+from hashlib import md5
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from msgspec import structs
+from pages import Page
+from rich.console import Console
+
+import groundfault
+from groundfault import Evidence, Report
+from groundfault.auditing.report_schema import RecordedOpening
+from groundfault.base.holdout_events import Look
+from groundfault.exports import export
+from groundfault.render.audit_page import make_page, make_summary
+from groundfault.render.audit_words import Outline
+from groundfault.render.brief import make_brief
+from groundfault.render.first_screen import describe_excluded, describe_trust
+from groundfault.render.html import html
+from groundfault.render.terminal import show
+
+ROWS = 500
+
+
+def make_table(models: int = 1, strength: float = 0.6) -> pl.DataFrame:
+    rng = np.random.default_rng(8 if strength else 11)
+    topic = rng.choice(["refund", "login", "invoice"], ROWS)
+    words = "where is my late parcel order today please".split()
+    shared = {
+        "id": [f"q{i}" for i in range(ROWS)],
+        "topic": topic,
+        "serial": [md5(str(i).encode()).hexdigest() for i in range(ROWS)],
+        "question": [f"Question {i}: {' '.join(rng.choice(words, 9))}" for i in range(ROWS)],
+    }
+    frames = []
+    for number in range(models):
+        fails = rng.random(ROWS) < 0.1 + 0.02 * number + strength * (topic == "refund")
+        outcome = np.where(fails, "incorrect", "correct")
+        frames.append(pl.DataFrame(shared | {"model": f"m{number}", "outcome": outcome}))
+    return pl.concat(frames)
+
+
+def audit(models: int = 1, strength: float = 0.6, **settings: object) -> Report:
+    table = make_table(models, strength)
+    with pytest.warns(UserWarning, match="1 is a pass"):
+        evidence = Evidence.from_table(table, id="id", model="model", outcome="outcome")
+    return groundfault.audit(evidence, ledger=False, **settings)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def one() -> Report:
+    return audit()
+
+
+@pytest.fixture(scope="module")
+def nothing() -> Report:
+    return audit(strength=0.0)
+
+
+def printed(report: Report, *, why: bool = False) -> str:
+    stream = io.StringIO()
+    console = Console(file=stream, width=100, force_terminal=False)
+    show(make_summary(report, "out/report.html", why=why), console)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("models", [1, 10])
+def test_it_is_short_for_one_model_and_for_ten(models: int) -> None:
+    lines = printed(audit(models)).splitlines()
+    start = next(i for i, line in enumerate(lines) if "topic is refund" in line)
+    assert start <= 12
+    assert len(" ".join(lines[:start]).split()) <= 80
+    assert len(lines) <= 16
+    # what was read, what was left out, the rate, an example, trust, what next
+    text = " ".join(" ".join(lines).split())
+    for part in (
+        "Examples 500",
+        "Failure rate",
+        "Read correct as 1, incorrect as 0, and 1 is a pass.",
+        "Not used in rules: serial." if models == 1 else "Models 10",
+        "· question: Question",
+        "At most one list in ten like this holds a false mode",
+        "next: groundfault open out",
+    ):
+        assert part in text, part
+
+
+def test_nobody_has_to_know_statistics_to_read_it(one: Report, nothing: Report) -> None:
+    for report in (one, nothing):
+        screen = printed(report)
+        page = Page(html(make_page(report))).text
+        first = page[page.index(Outline(report).headline, 200) : page.index("Figures")]
+        for jargon in (
+            "four times in five, a single condition",
+            "No candidate was",
+            "prevalence",
+            "below the floor",
+            "lift",
+            "judged by",
+            "power",
+            "Error rate",
+        ):
+            assert jargon not in screen, jargon
+            assert jargon not in first.split("Failure modes:")[0], jargon
+        assert "family-wise" in printed(report, why=True)
+
+
+def test_nothing_found_shows_failures_and_says_what_is_excluded(nothing: Report) -> None:
+    text = " ".join(printed(nothing).split())
+    assert text.startswith("No failure mode stands out")
+    assert text.count("Such as q") == 3
+    assert "A rule that holds for a tenth of the examples and fails in" in text
+    assert "would have been named four times in five." in text
+    assert nothing.sample
+    without = audit(strength=0.0, texts=False)
+    assert not without.sample
+
+
+def test_how_outcomes_were_read_is_said_without_a_search_too() -> None:
+    report = audit(modes=False)
+    assert report.manifest.grading == "correct as 1, incorrect as 0, and 1 is a pass"
+    for text in (printed(report), Page(html(make_page(report))).text, report.to_markdown()):
+        assert "Read correct as 1, incorrect as 0, and 1 is a pass." in text
+        assert "Not used in rules: serial." in text
+
+
+def test_a_held_out_failure_is_shown_by_nothing() -> None:
+    report = audit(strength=0.0, plan=groundfault.Plan(judge="janus"), modes=False)
+    assert report.n_holdout
+    assert not report.sample
+
+
+def look(times: int, *levels: float | None) -> RecordedOpening:
+    return RecordedOpening(
+        path="l.db",
+        head="0",
+        replay=False,
+        times=times,
+        libraries=1,
+        plans=1,
+        splits=1,
+        versions=1,
+        reasons=(),
+        sentence="",
+        holdout=False,
+        looks=tuple(Look("max-t", level) for level in levels),
+    )
+
+
+def test_trust_is_one_line_and_follows_the_ledger(one: Report) -> None:
+    def trust(opening: RecordedOpening | None, **changes: object) -> str:
+        return describe_trust(Outline(structs.replace(one, ledger=opening, **changes)), "")
+
+    start = "At most one list in ten like this holds a false mode"
+    assert trust(None) == f"{start}, if this is a first look."
+    assert trust(look(1, 0.1)) == f"{start}."
+    assert trust(look(2, 0.1, 0.1)) == (
+        "At most one list in five like this holds a false mode over 2 looks."
+    )
+    assert trust(look(2, 0.1, 0.05)) == (
+        "At most 15% of lists like this hold a false mode over 2 looks."
+    )
+    assert trust(look(2, 0.1, None)).startswith("No error level holds any more after 2 looks")
+    # no theorem where neighbours may belong together
+    runs = ("in the order of ids failures come in runs: no error level holds",)
+    assert trust(look(1, 0.1), hints=runs, doubts=1) == ""
+    assert "--why" in describe_trust(Outline(one), "--why")
+
+
+def test_a_doubt_of_the_whole_audit_is_on_the_first_screen(one: Report) -> None:
+    doubts = ("in the order of ids failures come in runs", "was 'x' known before the answer?")
+    report = structs.replace(one, hints=(*doubts, "losses are graded"), doubts=2)
+    text = " ".join(printed(report).split())
+    assert "In the order of ids failures come in runs. 1 more doubt: --why." in text
+    assert "graded" not in text
+    assert "Losses are graded." in printed(report, why=True)
+
+
+def test_hashes_are_on_the_last_tab(one: Report) -> None:
+    sections = make_page(one).sections
+    assert [section.tab for section in sections if section.tab] == ["How sure, and why", "Verify"]
+    assert sections[-1].anchor == "manifest"
+    page = Page(html(make_page(one)))
+    assert page.errors == []
+    assert [a["href"] for a in page.all("a") if a.get("href") in ("#why", "#verify")] == [
+        "#why",
+        "#verify",
+    ]
+
+
+@pytest.mark.parametrize("models", [1, 3])
+def test_a_brief_has_a_chart_three_examples_and_no_hash(models: int, tmp_path: Path) -> None:
+    report = audit(models)
+    page = Page(html(make_brief(report)))
+    assert page.errors == []
+    text = page.text
+    for part in ("topic is refund", "Failure rate", "Question", "one list in ten"):
+        assert part in text, part
+    assert ("m2: " in text) == (models > 1)
+    for word in ("SHA", "family-wise", "p =", "--why", "lift", "max-t", report.hashes.evidence):
+        assert word not in text, word
+    assert len(page.all("dl")) <= 1 + 3
+    report.write(tmp_path / "report")
+    table = make_table(models)
+    table.write_parquet(tmp_path / "table.parquet")
+
+
+def test_a_brief_is_exported(one: Report, tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="1 is a pass"):
+        evidence = Evidence.from_table(make_table(), id="id", model="model", outcome="outcome")
+    assert export(one, "brief", tmp_path / "brief.html", evidence=evidence) == "one page"
+    assert "topic is refund" in (tmp_path / "brief.html").read_text("utf-8")
+
+
+def test_all_passed_needs_no_second_sentence(nothing: Report) -> None:
+    uniform = "500 of 500 passed; with this many, failures above 0.6% are excluded at 95%"
+    assert describe_excluded(Outline(structs.replace(nothing, uniform=uniform))) == ""
+
+
+def test_candidates_that_were_asked_for_have_their_verdict_there() -> None:
+    named = [groundfault.Candidate("long", "LENGTH(question) > 60")]
+    report = audit(candidates=named)
+    assert "Candidates asked for: 0 of 1 confirmed." in printed(report)
+    assert "asked for" not in printed(audit())
