@@ -34,6 +34,7 @@ ROLES: dict[str, Any] = {"outcome": "passed", "id": "id", "group": "passage", "s
 ROLES |= {"positive_is_good": True}
 # what counts do not tell, or say otherwise
 ELSE = {"hints", "hashes", "manifest", "examples", "units", "grader", "parts"}
+ELSE |= {"sample", "averaged", "doubts"}  # of rows, and of hints
 
 
 def make_rows(sizes: list[int], units: int = 160) -> pl.DataFrame:

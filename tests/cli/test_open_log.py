@@ -66,13 +66,6 @@ def test_evidence_elsewhere_stays_closed_without_a_record(place: Path) -> None:
     assert "what only a report names is not opened" in str(refused.exception)
 
 
-def test_verify_finds_the_ledger_that_the_audit_named(place: Path) -> None:
-    (place / "work" / "runs").mkdir()
-    audit(place, "--ledger", "runs/looks.db")
-    text = run("verify", "rep", "--evidence", place / "logs" / "x.csv")
-    assert text.rstrip().endswith("reproduces")
-
-
 def test_several_runs_of_one_evaluation_are_repeats(place: Path) -> None:
     for seed in (1, 2, 3):
         make_table(seed).write_csv(f"run{seed}.csv")

@@ -66,7 +66,7 @@ def test_the_command_compares_two_folders(tmp_path: Path, monkeypatch: pytest.Mo
     words = "audit base=logs/a new=logs/b --compare base new --no-ledger --finders categories"
     run = CliRunner().invoke(cli, words.split())
     assert run.exit_code == 0, run.output
-    assert run.output.startswith("new fails less often than base under 1 rule")
+    assert run.output.startswith("new fails less often than base overall; less often under 1 rule")
 
 
 def test_configurations_are_told_apart_by_what_the_logs_say() -> None:
@@ -224,7 +224,8 @@ def test_tables_with_names_are_configurations(
     words = "audit base=old.csv new=new.csv --outcome error --no-ledger --finders categories"
     run = CliRunner().invoke(cli, [*words.split(), "--id", "id", "--compare", "base", "new"])
     assert run.exit_code == 0, run.output
-    assert "Where new does better than base: lang = de" in run.output
+    assert "new fails less often than base overall; less often under 1 rule" in run.output
+    assert "1. lang is de: " in run.output
     for more, message in (([], "name the column of their ids"), (["--model-column", "m"], "--id")):
         refused = CliRunner().invoke(cli, [*words.split(), *more])
         assert message in str(refused.exception)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 from groundfault.base.ledger import Ledger
-from groundfault.base.reading import is_inside
 from groundfault.errors import GroundfaultError
 
 DEFAULT = "groundfault-ledger.db"
@@ -78,8 +77,7 @@ def find_witness(choice: LedgerChoice, stated: str, folder: Path | None = None) 
     A result may come from anybody, and the place that it states may be a server that waits for
     passwords. So only a ledger of the caller's is opened: the one named, by argument or variable;
     or the one in the default place, if it is what the result states. Else a file of the stated name
-    that lies in the folder of the result itself, or the stated file below the current folder or the
-    one that the result was written in.
+    that lies in the folder of the result itself.
 
     Parameters
     ----------
@@ -97,13 +95,9 @@ def find_witness(choice: LedgerChoice, stated: str, folder: Path | None = None) 
         return book
     beside = folder / Path(stated).name if folder and stated and "://" not in stated else None
     # a link may lead out of the folder
-    if beside is not None and not beside.is_symlink() and beside.is_file():
-        return Ledger(beside)
-    # as of evidence: a file below the caller's folder, or that which the result was put in
-    near = (Path.cwd(), *([folder.resolve().parent] if folder else ()))
-    if stated and "://" not in stated and is_inside(stated, near) and Path(stated).is_file():
-        return Ledger(stated)
-    return None
+    if beside is None or beside.is_symlink() or not beside.is_file():
+        return None
+    return Ledger(beside)
 
 
 def _holds_openings(path: Path) -> bool:

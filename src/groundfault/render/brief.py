@@ -50,7 +50,11 @@ def make_brief(report: Report) -> Page:
     sections = (
         Section("Where it fails", _draw_modes(report)),
         Section("Examples", _show_examples(report)),
-        Section("How sure is this?", describe_trust(outline, ""), describe_excluded(outline)),
+        Section(
+            "How sure is this?",
+            describe_trust(outline, "see the full report"),
+            describe_excluded(outline),
+        ),
     )
     lead = (outline.selection, outline.overall, _draw_models(report))
     title, facts = outline.title, outline.facts
