@@ -120,6 +120,8 @@ def test_a_cause_at_the_second_turn_is_told(planted: Report, tmp_path: Path) -> 
     assert again.behaviours == planted.behaviours
     assert again.announcements == planted.announcements
     page = to_html(again)
+    assert not planted.modes
+    assert "with failing</h2>" in page
     assert "How it fails" in page
     assert "What announces failure" in page
     frame = again.where_how()

@@ -110,7 +110,21 @@ class Outline:
         is_searched = search is not None and search.classes
         is_tested = is_searched or any(f.verdict is not Verdict.UNTESTABLE for f in findings)
         nothing = NO_MODE if is_searched else messages.NOTHING
-        return self.findings_headline or (nothing if is_tested else _UNTESTED)
+        found = self.findings_headline or self.behaviours_headline
+        return found or (nothing if is_tested else _UNTESTED)
+
+    @property
+    def behaviours_headline(self) -> str:
+        """Return how many behaviours of runs go with failing; empty where none does."""
+        search = self.report.transcripts
+        count = sum(
+            one.p <= search.level and one.failed > one.expected
+            for one in self.report.behaviours
+            if search is not None and one.p is not None
+        )
+        if not count:
+            return ""
+        return f"{words.plural(count, 'behaviour')} {'goes' if count == 1 else 'go'} with failing"
 
     @property
     def findings_headline(self) -> str:
