@@ -122,7 +122,7 @@ def _name_row_modes(
     own = tuple(list_own_rules(audit))
     while set(table.columns) - set(audit.plan.within):
         modes, search = _search(audit, table, losses, gaps, own)
-        leaks = find_leaking_columns(audit, measure_conditions(audit, modes))
+        leaks = find_leaking_columns(audit, modes)
         if not leaks:
             rules = [mode.rule for mode in modes if mode.source == "modes"]
             shares = measure_rules(audit.evidence, rules)
@@ -167,20 +167,15 @@ def _search(
     )
 
 
-def measure_conditions(audit: PreparedAudit, modes: Sequence[Mode]) -> dict[str, float]:
-    """Return how well each condition of the modes that were searched for predicts the outcome.
+def find_leaking_columns(audit: PreparedAudit, modes: Sequence[Mode]) -> dict[str, float]:
+    """Return columns of conditions that predict the outcome almost perfectly, such as a grader's
+    remark, and how well.
 
     A rule of several conditions may predict it without a leak: what fails always under both, and
     never elsewhere, is a hole.
     """
     rules = [mode.rule for mode in modes if mode.source == "modes"]
-    return measure_rules(audit.evidence, [c for rule in rules for c in split_conditions(rule)])
-
-
-def find_leaking_columns(audit: PreparedAudit, shares: Mapping[str, float]) -> dict[str, float]:
-    """Return columns of conditions that predict the outcome almost perfectly, such as a grader's
-    remark, and how well.
-    """
+    shares = measure_rules(audit.evidence, [c for rule in rules for c in split_conditions(rule)])
     columns: dict[str, float] = {}
     for sql, share in shares.items():
         for name in Rule.parse(sql).columns if share >= LEAK else ():

@@ -17,7 +17,6 @@ from groundfault.auditing.changes import measure_overall, search_changes
 from groundfault.auditing.failure_modes import (
     find_leaking_columns,
     list_own_rules,
-    measure_conditions,
     tabulate_attributes,
 )
 from groundfault.auditing.prepared_audit import PreparedAudit
@@ -164,7 +163,7 @@ class ReportPair:
             own = tuple(list_own_rules(self._add_candidates(self.audit)))
             while True:
                 modes, search = search_changes(table, losses, plan, own)
-                leaks = find_leaking_columns(self.audit, measure_conditions(self.audit, modes))
+                leaks = find_leaking_columns(self.audit, modes)
                 if not leaks:
                     break
                 table = table.drop(leaks)

@@ -34,6 +34,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 _NUMBER = re.compile(r"\d+")
 _MAX_LEVELS = 60
 _MAX_POINTS = 12
+"""Values of a number that are shown one by one, and twice the ranges that more are cut into."""
 
 
 def add_examples(

@@ -107,7 +107,8 @@ class Selection:
     def _try_samples(self, mode: Listed, earlier: Sequence[Listed]) -> Listed:
         """Return a mode with how often it stands where a tenth of the units is left out."""
         tested, stands = self.language.tested(mode.rule), np.array(True)
-        for claim in (self.base, self._strata(earlier)):
+        # where nothing is listed before, both claims are one
+        for claim in dict.fromkeys((self.base, self._strata(earlier))):
             drawn = claim.thin(mode.mask, tested)
             if drawn is None:
                 return mode

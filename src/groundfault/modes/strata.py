@@ -21,7 +21,7 @@ from groundfault.stats.stratified_tail import log_tail, log_tail_of_losses
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _KEPT = 0.9
-"""Share of the units that samples keep: a list of one more or less run of an eval."""
+"""Share of the units that samples keep: a mode that the other tenth decides is not stable."""
 _SAMPLES = 20
 """Samples of which the stability of a mode is counted: a word, not a number, is made of it."""
 _PLANES = 7

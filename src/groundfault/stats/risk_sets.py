@@ -33,7 +33,7 @@ _ROUNDS, _CLOSE = 50, 1e-6
 
 @dataclass(frozen=True)
 class RiskContrasts:
-    """What went with failing, and how sure that is.
+    """Associations of behaviours with failing, and how sure they are.
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ Who has handed one in and still goes on was wrong: that is the outcome, and no b
 
 @dataclass(frozen=True)
 class Behaviours:
-    """What happens in runs, and when.
+    """Behaviours of runs, and the turns at which they begin.
 
     Attributes
     ----------

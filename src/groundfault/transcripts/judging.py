@@ -100,7 +100,7 @@ class Announcement(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class TranscriptSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What was looked for in transcripts.
+    """The search of transcripts: its level, and the runs and behaviours in it.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class TranscriptSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class JudgedTranscripts(Struct, frozen=True):
-    """What an audit says of transcripts; see `groundfault.auditing.report.Report`."""
+    """The answers of an audit about transcripts; see `groundfault.auditing.report.Report`."""
 
     behaviours: tuple[Behaviour, ...] = ()
     announcements: tuple[Announcement, ...] = ()

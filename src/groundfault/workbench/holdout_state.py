@@ -184,7 +184,7 @@ _MAX_FILTERS = 20
 
 
 class RowSelection(NamedTuple):
-    """What an address selects: a rule and further conditions, in SQL; empty for none."""
+    """The selection of an address: a rule and further conditions, in SQL; empty for none."""
 
     rule: str
     where: tuple[str, ...] = ()
