@@ -12,161 +12,47 @@ decides, and a report states what is confirmed::
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from groundfault.auditing.checking import Check, check
-    from groundfault.auditing.describing import Descriptions, describe
-    from groundfault.auditing.flow import audit
-    from groundfault.auditing.gating import gate
-    from groundfault.auditing.lazy_evidence import LazyEvidence
-    from groundfault.auditing.proposals import Proposals, propose
-    from groundfault.auditing.report import Report
-    from groundfault.auditing.verification import verify
-    from groundfault.auditing.verification_checks import Verification
-    from groundfault.base.ledger import Ledger
-    from groundfault.base.progress import show_steps
-    from groundfault.case.case import Case
-    from groundfault.core.candidate import Candidate, Library
-    from groundfault.core.evidence import Evidence
-    from groundfault.core.finding import Cell, Finding, Verdict
-    from groundfault.core.judge import Judge, Screening
-    from groundfault.core.plan import Plan
-    from groundfault.core.status import Status
-    from groundfault.errors import (
-        GroundfaultError,
-        InputError,
-        InternalError,
-        LedgerError,
-        MissingExtraError,
-        PlanError,
-        RuleError,
-    )
-    from groundfault.sequential.pool import Pool
-    from groundfault.sequential.session import SequentialAudit
+from groundfault.base.registry import open_front_door
 
-# where each public name lives; nothing is imported before it is used, so that the command line
-# starts at once
-_HOMES = {
-    "Candidate": "core.candidate",
-    "Case": "case.case",
-    "Cell": "core.finding",
-    "Check": "auditing.checking",
-    "Descriptions": "auditing.describing",
-    "Evidence": "core.evidence",
-    "Finding": "core.finding",
-    "GroundfaultError": "errors",
-    "InputError": "errors",
-    "InternalError": "errors",
-    "Judge": "core.judge",
-    "LazyEvidence": "auditing.lazy_evidence",
-    "Ledger": "base.ledger",
-    "LedgerError": "errors",
-    "Library": "core.candidate",
-    "MissingExtraError": "errors",
-    "Plan": "core.plan",
-    "Pool": "sequential.pool",
-    "PlanError": "errors",
-    "Proposals": "auditing.proposals",
-    "Report": "auditing.report",
-    "RuleError": "errors",
-    "Screening": "core.judge",
-    "SequentialAudit": "sequential.session",
-    "Status": "core.status",
-    "Verdict": "core.finding",
-    "Verification": "auditing.verification_checks",
-    "audit": "auditing.flow",
-    "check": "auditing.checking",
-    "describe": "auditing.describing",
-    "gate": "auditing.gating",
-    "propose": "auditing.proposals",
-    "show_steps": "base.progress",
-    "verify": "auditing.verification",
-}
-_ROOMS = (
-    "descriptions",
-    "exports",
-    "finders",
-    "improve",
-    "judges",
-    "language",
-    "models",
-    "plugins",
-    "probes",
-    "readers",
-    "sequential",
-    "stats",
-    "taxonomy",
-    "testing",
-)
+if TYPE_CHECKING:
+    from groundfault.auditing.checking import Check as Check, check as check
+    from groundfault.auditing.describing import Descriptions as Descriptions, describe as describe
+    from groundfault.auditing.flow import audit as audit
+    from groundfault.auditing.gating import gate as gate
+    from groundfault.auditing.lazy_evidence import LazyEvidence as LazyEvidence
+    from groundfault.auditing.proposals import Proposals as Proposals, propose as propose
+    from groundfault.auditing.report import Report as Report
+    from groundfault.auditing.verification import verify as verify
+    from groundfault.auditing.verification_checks import Verification as Verification
+    from groundfault.base.ledger import Ledger as Ledger
+    from groundfault.base.progress import show_steps as show_steps
+    from groundfault.case.case import Case as Case
+    from groundfault.core.candidate import Candidate as Candidate, Library as Library
+    from groundfault.core.evidence import Evidence as Evidence
+    from groundfault.core.finding import Cell as Cell, Finding as Finding, Verdict as Verdict
+    from groundfault.core.judge import Judge as Judge, Screening as Screening
+    from groundfault.core.plan import Plan as Plan
+    from groundfault.core.status import Status as Status
+    from groundfault.errors import (
+        GroundfaultError as GroundfaultError,
+        InputError as InputError,
+        InternalError as InternalError,
+        LedgerError as LedgerError,
+        MissingExtraError as MissingExtraError,
+        PlanError as PlanError,
+        RuleError as RuleError,
+    )
+    from groundfault.sequential.pool import Pool as Pool
+    from groundfault.sequential.session import SequentialAudit as SequentialAudit
 
 # names of 0.1.0, removed in the release after the next; see groundfault.base.deprecation
-_RENAMED = {
-    "Audit": "groundfault.SequentialAudit",
-    "policies": "groundfault.sequential.policies",
-    "studies": "groundfault_studies",
-}
-
-__all__ = [
-    "Candidate",
-    "Case",
-    "Cell",
-    "Check",
-    "Descriptions",
-    "Evidence",
-    "Finding",
-    "GroundfaultError",
-    "InputError",
-    "InternalError",
-    "Judge",
-    "LazyEvidence",
-    "Ledger",
-    "LedgerError",
-    "Library",
-    "MissingExtraError",
-    "Plan",
-    "PlanError",
-    "Pool",
-    "Proposals",
-    "Report",
-    "RuleError",
-    "Screening",
-    "SequentialAudit",
-    "Status",
-    "Verdict",
-    "Verification",
-    "audit",
-    "check",
-    "describe",
-    "gate",
-    "propose",
-    "show_steps",
-    "verify",
-]
-
-
-def __getattr__(name: str) -> object:
-    if name in _HOMES:
-        value = getattr(import_module(f"groundfault.{_HOMES[name]}"), name)
-    elif name in _ROOMS:
-        value = import_module(f"groundfault.{name}")
-    elif name == "__version__":
-        from importlib.metadata import version
-
-        value = version("groundfault")
-    elif name in _RENAMED:
-        from pkgutil import resolve_name
-
-        from groundfault.base.deprecation import warn_renamed
-
-        warn_renamed(f"groundfault.{name}", _RENAMED[name])
-        return resolve_name(_RENAMED[name])  # not stored, so that every use warns
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*__all__, *_ROOMS, "__version__"])
+__getattr__, __dir__, __all__ = open_front_door(
+    __name__,
+    {
+        "Audit": "groundfault:SequentialAudit",
+        "policies": "groundfault.sequential.policies",
+        "studies": "groundfault_studies",
+    },
+)

@@ -36,148 +36,73 @@ example of each kind but engines, of which `groundfault.engines.polars_files` is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from groundfault.base.deprecation import warn_renamed
-from groundfault.base.registry import load_object
+from groundfault.base.registry import open_front_door
 
 if TYPE_CHECKING:
-    from groundfault.auditing.report import Report
-    from groundfault.base.files import write_bytes, write_text
-    from groundfault.base.sheets import write_table
-    from groundfault.core.candidate import Candidate, FittedColumn, Library
-    from groundfault.core.columns import Column, Kind, list_examples, profile
-    from groundfault.core.evidence import Evidence
-    from groundfault.core.finding import Cell, Finding, Verdict
-    from groundfault.core.judge import Confirmation, ConfirmationBar, Judge, Screening
-    from groundfault.core.plan import Plan, to_fraction
-    from groundfault.core.roles import Roles
-    from groundfault.core.rules import literal, quote
-    from groundfault.core.status import Status
-    from groundfault.core.units import Marks, Units
-    from groundfault.engines import CellCounts, Counter
-    from groundfault.errors import (
-        GroundfaultError,
-        InputError,
-        MissingExtraError,
-        PlanError,
-        RuleError,
+    from groundfault.auditing.report import Report as Report
+    from groundfault.base.files import write_bytes as write_bytes, write_text as write_text
+    from groundfault.base.sheets import write_table as write_table
+    from groundfault.core.candidate import (
+        Candidate as Candidate,
+        FittedColumn as FittedColumn,
+        Library as Library,
     )
-    from groundfault.exports import Exporter
-    from groundfault.exports.slices import ReportSlices
-    from groundfault.finders import Finder
-    from groundfault.judges.confirm import compute_p_values, is_big_enough
-    from groundfault.probes.policies.history import PromptHistory, PromptPolicy
-    from groundfault.readers import Reader
-    from groundfault.readers.log import Log, Observation, TableLog
-    from groundfault.readers.safely import Archive, head, json_file, json_lines
-    from groundfault.sequential.policies import History, Policy, Query
-    from groundfault.sequential.pool import Pool
-    from groundfault.stats.contingency import ContingencyTables
-    from groundfault.stats.decoys import Floor
+    from groundfault.core.columns import (
+        Column as Column,
+        Kind as Kind,
+        list_examples as list_examples,
+        profile as profile,
+    )
+    from groundfault.core.evidence import Evidence as Evidence
+    from groundfault.core.finding import Cell as Cell, Finding as Finding, Verdict as Verdict
+    from groundfault.core.judge import (
+        Confirmation as Confirmation,
+        ConfirmationBar as ConfirmationBar,
+        Judge as Judge,
+        Screening as Screening,
+    )
+    from groundfault.core.plan import Plan as Plan, to_fraction as to_fraction
+    from groundfault.core.roles import Roles as Roles
+    from groundfault.core.rules import literal as literal, quote as quote
+    from groundfault.core.status import Status as Status
+    from groundfault.core.units import Marks as Marks, Units as Units
+    from groundfault.engines import CellCounts as CellCounts, Counter as Counter
+    from groundfault.errors import (
+        GroundfaultError as GroundfaultError,
+        InputError as InputError,
+        MissingExtraError as MissingExtraError,
+        PlanError as PlanError,
+        RuleError as RuleError,
+    )
+    from groundfault.exports import Exporter as Exporter
+    from groundfault.exports.slices import ReportSlices as ReportSlices
+    from groundfault.finders import Finder as Finder
+    from groundfault.judges.confirm import (
+        compute_p_values as compute_p_values,
+        is_big_enough as is_big_enough,
+    )
+    from groundfault.probes.policies.history import (
+        PromptHistory as PromptHistory,
+        PromptPolicy as PromptPolicy,
+    )
+    from groundfault.readers import Reader as Reader
+    from groundfault.readers.log import Log as Log, Observation as Observation, TableLog as TableLog
+    from groundfault.readers.safely import (
+        Archive as Archive,
+        head as head,
+        json_file as json_file,
+        json_lines as json_lines,
+    )
+    from groundfault.sequential.policies import History as History, Policy as Policy, Query as Query
+    from groundfault.sequential.pool import Pool as Pool
+    from groundfault.stats.contingency import ContingencyTables as ContingencyTables
+    from groundfault.stats.decoys import Floor as Floor
 
-# where each name lives; nothing is imported before it is used
-_PLACES = {
-    "auditing.report": ("Report",),
-    "base.files": ("write_bytes", "write_text"),
-    "base.sheets": ("write_table",),
-    "core.candidate": ("Candidate", "Library"),
-    "core.columns": ("Column", "Kind", "list_examples", "profile"),
-    "core.evidence": ("Evidence",),
-    "core.finding": ("Cell", "Finding", "Verdict"),
-    "core.fitted_column": ("FittedColumn",),
-    "core.judge": ("Confirmation", "ConfirmationBar", "Judge", "Screening"),
-    "core.plan": ("Plan", "to_fraction"),
-    "core.roles": ("Roles",),
-    "core.rules": ("literal", "quote"),
-    "core.status": ("Status",),
-    "core.units": ("Marks", "Units"),
-    "engines": ("CellCounts", "Counter"),
-    "errors": ("GroundfaultError", "InputError", "MissingExtraError", "PlanError", "RuleError"),
-    "exports": ("Exporter",),
-    "exports.slices": ("ReportSlices",),
-    "finders": ("Finder",),
-    "judges.confirm": ("compute_p_values", "is_big_enough"),
-    "probes.policies.history": ("PromptHistory", "PromptPolicy"),
-    "readers": ("Reader",),
-    "readers.log": ("Log", "Observation", "TableLog"),
-    "readers.safely": ("Archive", "head", "json_file", "json_lines"),
-    "sequential.policies": ("History", "Policy", "Query"),
-    "sequential.pool": ("Pool",),
-    "stats.contingency": ("ContingencyTables",),
-    "stats.decoys": ("Floor",),
-}
-_HOMES = {name: module for module, names in _PLACES.items() for name in names}
-
-__all__ = [
-    "Archive",
-    "Candidate",
-    "Cell",
-    "CellCounts",
-    "Column",
-    "Confirmation",
-    "ConfirmationBar",
-    "ContingencyTables",
-    "Counter",
-    "Evidence",
-    "Exporter",
-    "Finder",
-    "Finding",
-    "FittedColumn",
-    "Floor",
-    "GroundfaultError",
-    "History",
-    "InputError",
-    "Judge",
-    "Kind",
-    "Library",
-    "Log",
-    "Marks",
-    "MissingExtraError",
-    "Observation",
-    "Plan",
-    "PlanError",
-    "Policy",
-    "Pool",
-    "PromptHistory",
-    "PromptPolicy",
-    "Query",
-    "Reader",
-    "Report",
-    "ReportSlices",
-    "Roles",
-    "RuleError",
-    "Screening",
-    "Status",
-    "TableLog",
-    "Units",
-    "Verdict",
-    "compute_p_values",
-    "head",
-    "is_big_enough",
-    "json_file",
-    "json_lines",
-    "list_examples",
-    "literal",
-    "profile",
-    "quote",
-    "to_fraction",
-    "write_bytes",
-    "write_table",
-    "write_text",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "exact":
-        warn_renamed("groundfault.plugins.exact", "groundfault.plugins.to_fraction")
-        name = "to_fraction"
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = load_object(f"groundfault.{_HOMES[name]}:{name}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = open_front_door(
+    __name__,
+    {
+        "exact": "groundfault.plugins:to_fraction",
+    },
+)

@@ -19,8 +19,7 @@ from typing import Any
 
 import pytest
 from damage import VALUES, places
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from profiles import count_examples
 
 from groundfault import Evidence, Library, Report, gate, models

@@ -12,8 +12,7 @@ import groundfault
 from groundfault import Candidate, Evidence, Plan, Report
 from groundfault.auditing.findings import describe_complement
 from groundfault.core.finding import Cell, Opposite
-from groundfault.render import to_html as html
-from groundfault.render import to_markdown as markdown
+from groundfault.render import to_html as html, to_markdown as markdown
 from groundfault.render.audit_words import BETTER
 
 PLAN = Plan(judge="max-t", permutations=199)

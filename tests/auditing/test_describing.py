@@ -16,8 +16,7 @@ from groundfault import Candidate, Descriptions, Evidence, Plan, Report
 from groundfault.descriptions import ProposingSettings
 from groundfault.errors import InputError, PlanError
 from groundfault.models import Question, Record, Response
-from groundfault.render import to_html as html
-from groundfault.render import to_markdown as markdown
+from groundfault.render import to_html as html, to_markdown as markdown
 from groundfault.render.audit_page import make_summary
 from groundfault.render.terminal import show
 

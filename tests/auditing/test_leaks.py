@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from audit_tables import make_planted_table
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import groundfault
 from groundfault import Candidate, Evidence, Report

@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from planted_tables import make_embedded_evidence as embedded
-from planted_tables import results, words_and_languages
+from planted_tables import make_embedded_evidence as embedded, results, words_and_languages
 
 import groundfault
 from groundfault import Candidate, Evidence, Library, Plan, PlanError, Verdict, finders

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from groundfault.core.rules import Rule
 from groundfault.modes.bit_layout import Layout

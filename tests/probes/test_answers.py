@@ -9,8 +9,7 @@ import time
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from groundfault.core.equivalence import RULES, compare, natural_rule
 from groundfault.errors import InputError

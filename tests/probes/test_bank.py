@@ -12,8 +12,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import groundfault
 from groundfault.errors import InputError, PlanError

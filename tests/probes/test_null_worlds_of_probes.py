@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from probe_rows import GRAMMAR, everything, manifest, row
 
-from groundfault.probes.use import comparison
-from groundfault.probes.use import evidence as source
+from groundfault.probes.use import comparison, evidence as source
 from groundfault.probes.use.endpoints import Results, RunEndpoints
 from groundfault.probes.use.summary import Summary
 

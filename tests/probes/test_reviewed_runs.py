@@ -15,8 +15,7 @@ from typing import Any, get_args
 
 import pytest
 from click.testing import CliRunner, Result
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from probe_runs import BANK, row, write_runs
 from profiles import count_examples
 from rich.console import Console

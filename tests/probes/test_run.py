@@ -24,8 +24,7 @@ from groundfault.errors import InputError, LedgerError, MissingExtraError, PlanE
 from groundfault.models import Question, Record, Response
 from groundfault.probes import Bank, Config, Grammar, Runs, run
 from groundfault.probes.bank.bank import SHIPPED
-from groundfault.probes.running import policy_run
-from groundfault.probes.running import runs as runs_file
+from groundfault.probes.running import policy_run, runs as runs_file
 
 PROBES = {probe.prompt: probe for probe in probes.probes(Bank.shipped(), Grammar.shipped())}
 

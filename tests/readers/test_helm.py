@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from damage import BYTES, damage_bytes, odd, read_or_refused
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from profiles import count_examples
 
 from groundfault import readers

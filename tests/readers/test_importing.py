@@ -17,8 +17,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 from commands import run_program
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from profiles import count_examples
 
 import groundfault

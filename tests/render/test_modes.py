@@ -10,8 +10,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from markdown_it import MarkdownIt
 from msgspec import structs
 from pages import HOSTILE, IMAGE, SCRIPT, Page
@@ -32,8 +31,7 @@ from groundfault.modes.mode import (
     ModeSearch,
     RuleClass,
 )
-from groundfault.render import to_html as html
-from groundfault.render import to_markdown as markdown
+from groundfault.render import to_html as html, to_markdown as markdown
 from groundfault.render.audit_figures import draw_cuts, draw_doses
 from groundfault.render.audit_groups import read_cut
 from groundfault.render.audit_page import make_summary

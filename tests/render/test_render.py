@@ -16,8 +16,7 @@ from xml.etree import ElementTree
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from markdown_it import MarkdownIt
 from msgspec import structs
 from pages import HOSTILE, IMAGE, MARKDOWN, SCRIPT, TERMINAL, Page
@@ -27,9 +26,7 @@ from rich.console import Console
 import groundfault
 from groundfault import Candidate, Evidence, Finding, Plan, Report, Verdict
 from groundfault.auditing.report_schema import to_plain
-from groundfault.render import to_html as html
-from groundfault.render import to_markdown as markdown
-from groundfault.render import words
+from groundfault.render import to_html as html, to_markdown as markdown, words
 from groundfault.render.audit_figures import MAX_POINTS, figures
 from groundfault.render.audit_groups import distinct
 from groundfault.render.audit_page import MAX_ROWS, make_summary

@@ -15,9 +15,7 @@ from pages import HOSTILE, SCRIPT, Page
 from rich.cells import cell_len
 from rich.console import Console
 
-from groundfault.render import make_outline
-from groundfault.render import to_html as html
-from groundfault.render import to_markdown as markdown
+from groundfault.render import make_outline, to_html as html, to_markdown as markdown
 from groundfault.render.sequential_page import (
     MAX_LABELS,
     make_confirmation_page,

@@ -11,8 +11,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from groundfault.errors import InputError, PlanError
 from groundfault.sequential import BETS, Bet, EProcess, conditional_threshold, e_process

@@ -8,8 +8,7 @@ import pytest
 
 pytest.importorskip("inspect_ai", reason="needs inspect_ai")
 
-from inspect_ai import Task
-from inspect_ai import eval as evaluate
+from inspect_ai import Task, eval as evaluate
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import SampleScore, Score, exact, match

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from profiles import count_examples
 from scipy.stats import binom
 from sklearn.metrics import adjusted_rand_score, cohen_kappa_score

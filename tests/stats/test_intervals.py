@@ -9,8 +9,7 @@ import pytest
 from scipy.stats import binomtest
 from statsmodels.stats.proportion import confint_proportions_2indep
 
-from groundfault.stats import intervals
-from groundfault.stats import intervals as prevalence
+from groundfault.stats import intervals, intervals as prevalence
 from groundfault.stats.intervals import mcnemar, newcombe_pairs, wilson
 
 

@@ -11,8 +11,7 @@ from math import ceil, comb, inf, log
 import numpy as np
 import pytest
 from designs import full_sample, split_sample
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from profiles import count_examples
 
 from groundfault.stats import critical_regions, null_distributions

@@ -7,8 +7,7 @@ from math import fsum
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from groundfault.stats import bits
 from groundfault.stats.slices import (

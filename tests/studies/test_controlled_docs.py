@@ -15,8 +15,7 @@ from difflib import SequenceMatcher
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from groundfault import errors
 from groundfault.core import evidence

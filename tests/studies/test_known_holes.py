@@ -14,8 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from groundfault import Evidence
-from groundfault.cli.study import STUDIES
-from groundfault.cli.study import study as command
+from groundfault.cli.study import STUDIES, study as command
 from groundfault.errors import InputError, PlanError
 from groundfault_studies import known_holes
 from groundfault_studies.known_holes_tables import SizeCell, count_named

@@ -17,8 +17,7 @@ import groundfault
 from groundfault import InputError, PlanError, finders
 from groundfault.cli.study import study as command
 from groundfault.testing import check_finder
-from groundfault_studies import finders as study_of_finders
-from groundfault_studies import leaderboard, matrices, planted_worlds
+from groundfault_studies import finders as study_of_finders, leaderboard, matrices, planted_worlds
 from groundfault_studies.leaderboard import FINDERS, LeaderboardRun, measure, tables
 
 FEW = ("sliceline", "tree", "confidence", "random")

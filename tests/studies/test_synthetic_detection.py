@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from profiles import count_examples
 from scipy.stats import permutation_test
 from sklearn.metrics import precision_recall_fscore_support, v_measure_score

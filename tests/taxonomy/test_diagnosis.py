@@ -17,15 +17,16 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from profiles import count_examples
 from scipy.stats import kendalltau, spearmanr
 from sklearn.metrics import roc_auc_score
 
-from groundfault.cli.taxonomy_use import diagnose as diagnose_command
-from groundfault.cli.taxonomy_use import evaluate as evaluate_command
-from groundfault.cli.taxonomy_use import predict as predict_command
+from groundfault.cli.taxonomy_use import (
+    diagnose as diagnose_command,
+    evaluate as evaluate_command,
+    predict as predict_command,
+)
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
 from groundfault.stats import irt

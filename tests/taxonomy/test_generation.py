@@ -19,8 +19,7 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from small_taxonomy import Scripted, taxonomy_of
 
 from groundfault.cli.taxonomy import taxonomy as command

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from groundfault import Candidate, Evidence, InputError, Plan, PlanError, Screening, finders
 from groundfault.core.units import Marks, Units, average_losses

@@ -12,8 +12,7 @@ from bench_reports import make_answers, open_bench, serve_in_thread, write_bench
 from browser_watch import Watch
 from explorer_files import make_results, write_report
 from probe_runs import make_wrong_rows, write_runs
-from review_desks import make_items
-from review_desks import open_review as open_items
+from review_desks import make_items, open_review as open_items
 from small_taxonomy import taxonomy_of
 
 from groundfault import Case, Evidence

@@ -94,7 +94,9 @@ def _renamed_property(owner: str, old: str, new: str) -> property:
     return property(read, doc=f"The old name of `{new}`.")
 
 
-def rename_attributes(module: str, new_places: Mapping[str, str]) -> Callable[[str], Any]:
+def rename_attributes(
+    module: str, new_places: Mapping[str, str], *, stacklevel: int = 3
+) -> Callable[[str], Any]:
     """Make a module's ``__getattr__`` that finds names which moved, and warns.
 
     Parameters
@@ -103,14 +105,16 @@ def rename_attributes(module: str, new_places: Mapping[str, str]) -> Callable[[s
         Its ``__name__``.
     new_places : mapping of str to str
         The old name, and where it is now, as ``package.module:attribute`` or ``package.module``.
+    stacklevel : int
+        Frames up from `warn_renamed` to the line that uses the old name.
     """
 
     def find(name: str) -> Any:
         if name not in new_places:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         place, _, attribute = new_places[name].partition(":")
-        # three frames up: past warn_renamed and this function to the line that uses the old name
-        warn_renamed(f"{module}.{name}", f"{place}.{attribute}" if attribute else place)
+        new = f"{place}.{attribute}" if attribute else place
+        warn_renamed(f"{module}.{name}", new, stacklevel=stacklevel)
         target = import_module(place)
         return getattr(target, attribute) if attribute else target
 

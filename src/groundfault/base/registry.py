@@ -1,17 +1,23 @@
-"""Plug-ins by name: the built-in ones, and those of packages with entry points."""
+"""Plug-ins and public names, none of which is imported before it is used."""
 
 from __future__ import annotations
 
+import ast
+import linecache
 import sys
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any
 
+from groundfault.base.deprecation import rename_attributes
 from groundfault.errors import PlanError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 @dataclass(frozen=True)
@@ -83,9 +89,55 @@ def load_object(place: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
+def open_front_door(
+    module: str, renamed: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Make a module's ``__getattr__``, ``__dir__`` and ``__all__`` from its imports for types.
+
+    The imports under ``if TYPE_CHECKING:`` are the only list of its names: type checkers read it,
+    and so does this function. A name, or a module of a package, is imported when it is first used.
+
+    Parameters
+    ----------
+    module : str
+        Its ``__name__``.
+    renamed : mapping of str to str, optional
+        Old names and their new places, see `rename_attributes`.
+    """
+    home = sys.modules[module]
+    source = linecache.getlines(str(home.__file__), vars(home))  # a package may lie in a zip file
+    guards = [node for node in ast.parse("".join(source)).body if isinstance(node, ast.If)]
+    lines = [line for guard in guards for line in guard.body if isinstance(line, ast.ImportFrom)]
+    places = {each.name: f"{line.module}:{each.name}" for line in lines for each in line.names}
+    # past this function, too
+    find_renamed = rename_attributes(module, renamed or {}, stacklevel=4)
+
+    def list_modules() -> set[str]:
+        return {each.name for each in iter_modules(vars(home).get("__path__", ()))}
+
+    def find(name: str) -> Any:
+        if name in places:
+            value = load_object(places[name])
+        elif name == "__version__":
+            from importlib.metadata import version
+
+            value = version(module)
+        elif name in list_modules():
+            value = import_module(f"{module}.{name}")
+        else:
+            return find_renamed(name)  # not kept, so that every use warns
+        setattr(home, name, value)
+        return value
+
+    return find, lambda: sorted({*places, *list_modules(), "__version__"}), sorted(places)
+
+
 # importlib reads the metadata of every installed package on each call, so answers are kept; the
 # path is an argument because the answer depends on it
 @lru_cache(maxsize=16)
 def _points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:  # noqa: ARG001
     """Return the entry points of a group in the packages on a path."""
+    # takes longer to import than all else here
+    from importlib.metadata import entry_points
+
     return tuple(sorted(entry_points(group=group), key=lambda point: (point.name, point.value)))

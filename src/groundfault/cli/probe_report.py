@@ -27,8 +27,7 @@ from groundfault.cli.settings import (
 )
 from groundfault.errors import InputError, PlanError
 from groundfault.probes.running.runs import LEDGER
-from groundfault.probes.use.arena import LeaderboardRow, load_replay
-from groundfault.probes.use.arena import arena as run_arena
+from groundfault.probes.use.arena import LeaderboardRow, arena as run_arena, load_replay
 from groundfault.render.page import Number, Table, Words, tabulate
 
 if TYPE_CHECKING:

@@ -202,8 +202,7 @@ def describe(
     out : DIR
         Write library.json, the descriptions as candidates, and the record to this folder.
     """
-    from groundfault.auditing.describing import bound_describing_cost
-    from groundfault.auditing.describing import describe as run
+    from groundfault.auditing.describing import bound_describing_cost, describe as run
     from groundfault.descriptions.proposing import ProposingSettings
     from groundfault.render.description_tables import make_page
 

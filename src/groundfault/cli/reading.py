@@ -176,8 +176,7 @@ def read_candidates(
             if value:
                 raise PlanError(f"--library is judged as it is in the file: leave out --{name}")
         return list(Library.load(library)), []
-    from groundfault.finders.declared import Declared
-    from groundfault.finders.declared import read_candidates as from_file
+    from groundfault.finders.declared import Declared, read_candidates as from_file
 
     named = [Candidate.from_text(text, missing=missing) for text in candidate]
     proposers: list[Any] = [Declared(tuple(declare), missing=missing)] if declare else []

@@ -30,8 +30,7 @@ from groundfault.render import words
 from groundfault.render.page import Page
 from groundfault.taxonomy.fitting.fit import fit
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
-from groundfault.taxonomy.use.diagnosis import Diagnosis
-from groundfault.taxonomy.use.diagnosis import diagnose as run_diagnosis
+from groundfault.taxonomy.use.diagnosis import Diagnosis, diagnose as run_diagnosis
 
 if TYPE_CHECKING:
     from groundfault.taxonomy.use.prediction import Method, Prediction

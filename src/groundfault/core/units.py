@@ -20,8 +20,7 @@ from groundfault.core.candidate import Candidate, Library, add_fitted_columns
 from groundfault.core.evidence import Evidence
 from groundfault.core.row_names import find_cluster_leaders
 from groundfault.errors import RuleError, first_line
-from groundfault.stats import bits as bitset
-from groundfault.stats import null_distributions, permutation
+from groundfault.stats import bits as bitset, null_distributions, permutation
 from groundfault.stats.bits import Bits
 from groundfault.stats.contingency import ContingencyTables, common_grid
 from groundfault.stats.null_distributions import NullDistributions, countable

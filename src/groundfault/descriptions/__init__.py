@@ -6,18 +6,20 @@ holds for an example, and a `DescriptionColumn` makes of the decisions a propert
 
 from __future__ import annotations
 
-from groundfault.descriptions.annotating import DescriptionColumn, annotate, measure_agreement
-from groundfault.descriptions.proposing import (
-    ExampleDescription,
-    ProposingSettings,
-    propose_descriptions,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "DescriptionColumn",
-    "ExampleDescription",
-    "ProposingSettings",
-    "annotate",
-    "measure_agreement",
-    "propose_descriptions",
-]
+from groundfault.base.registry import open_front_door
+
+if TYPE_CHECKING:
+    from groundfault.descriptions.annotating import (
+        DescriptionColumn as DescriptionColumn,
+        annotate as annotate,
+        measure_agreement as measure_agreement,
+    )
+    from groundfault.descriptions.proposing import (
+        ExampleDescription as ExampleDescription,
+        ProposingSettings as ProposingSettings,
+        propose_descriptions as propose_descriptions,
+    )
+
+__getattr__, __dir__, __all__ = open_front_door(__name__)

@@ -6,36 +6,32 @@ by confidence.
 
 from __future__ import annotations
 
-from groundfault.base.deprecation import rename_attributes
-from groundfault.improve.acquisition import (
-    Acquisition,
-    AcquisitionRound,
-    Auditor,
-    LeastConfident,
-    RandomOrder,
-    SuspectSlices,
-)
-from groundfault.improve.active import Comparison, Learning, active_learning
-from groundfault.improve.selective import Flipping, SelectivePrediction, Slicer
-from groundfault.stats.improvement import Improvement
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Acquisition",
-    "AcquisitionRound",
-    "Auditor",
-    "Comparison",
-    "Flipping",
-    "Improvement",
-    "Learning",
-    "LeastConfident",
-    "RandomOrder",
-    "SelectivePrediction",
-    "Slicer",
-    "SuspectSlices",
-    "active_learning",
-]
+from groundfault.base.registry import open_front_door
 
-__getattr__ = rename_attributes(
+if TYPE_CHECKING:
+    from groundfault.improve.acquisition import (
+        Acquisition as Acquisition,
+        AcquisitionRound as AcquisitionRound,
+        Auditor as Auditor,
+        LeastConfident as LeastConfident,
+        RandomOrder as RandomOrder,
+        SuspectSlices as SuspectSlices,
+    )
+    from groundfault.improve.active import (
+        Comparison as Comparison,
+        Learning as Learning,
+        active_learning as active_learning,
+    )
+    from groundfault.improve.selective import (
+        Flipping as Flipping,
+        SelectivePrediction as SelectivePrediction,
+        Slicer as Slicer,
+    )
+    from groundfault.stats.improvement import Improvement as Improvement
+
+__getattr__, __dir__, __all__ = open_front_door(
     __name__,
     {
         "Confidence": "groundfault.improve:LeastConfident",

@@ -5,37 +5,34 @@ Each is a small function of an annotated document; a spaCy pipeline that the use
 
 from __future__ import annotations
 
-from groundfault.base.deprecation import rename_attributes
-from groundfault.language.feature import FEATURES, SETS, Feature, Need, select_features
-from groundfault.language.pipeline import (
-    AIDED,
-    BLANK,
-    DEFAULT,
-    FeatureTable,
-    Pipeline,
-    feature_table,
-    load_memory,
-    load_pipeline,
-    read_norms,
-    save_memory,
+from typing import TYPE_CHECKING
+
+from groundfault.base.registry import open_front_door
+
+if TYPE_CHECKING:
+    from groundfault.language.feature import (
+        FEATURES as FEATURES,
+        SETS as SETS,
+        Feature as Feature,
+        Need as Need,
+        select_features as select_features,
+    )
+    from groundfault.language.pipeline import (
+        AIDED as AIDED,
+        BLANK as BLANK,
+        DEFAULT as DEFAULT,
+        FeatureTable as FeatureTable,
+        Pipeline as Pipeline,
+        feature_table as feature_table,
+        load_memory as load_memory,
+        load_pipeline as load_pipeline,
+        read_norms as read_norms,
+        save_memory as save_memory,
+    )
+
+__getattr__, __dir__, __all__ = open_front_door(
+    __name__,
+    {
+        "chosen": "groundfault.language:select_features",
+    },
 )
-
-__all__ = [
-    "AIDED",
-    "BLANK",
-    "DEFAULT",
-    "FEATURES",
-    "SETS",
-    "Feature",
-    "FeatureTable",
-    "Need",
-    "Pipeline",
-    "feature_table",
-    "load_memory",
-    "load_pipeline",
-    "read_norms",
-    "save_memory",
-    "select_features",
-]
-
-__getattr__ = rename_attributes(__name__, {"chosen": "groundfault.language:select_features"})

@@ -34,17 +34,6 @@ PERMUTATIONS = 9_999
 MIN_TEXTS = 8
 """Smaller slices are not explained: a handful of texts has many features in common."""
 
-__all__ = [
-    "Explanation",
-    "FeatureValues",
-    "Mark",
-    "SliceProfile",
-    "average_v",
-    "compare",
-    "explain",
-    "measure_features",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class FeatureValues:

@@ -30,8 +30,7 @@ from groundfault.modes.mode import Coverage, Mode, ModeChange, ModeSearch, RuleC
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.search import GAMMA
 from groundfault.modes.selection import MOST_MODES, Listed
-from groundfault.stats import bits as bitset
-from groundfault.stats import flips, paired
+from groundfault.stats import bits as bitset, flips, paired
 from groundfault.stats.multiple import Joint, SummedBars
 
 WORSE, BETTER = "worse", "better"

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from polars import selectors
 
 from groundfault.core.columns import Column, Kind, flag_rule, profile
-from groundfault.core.rules import literal as constant
-from groundfault.core.rules import quote
+from groundfault.core.rules import literal as constant, quote
 from groundfault.modes.condition import MIN_SUPPORT, MOST, Condition, Tier, read_number
 from groundfault.modes.text_attributes import read_text_conditions
 

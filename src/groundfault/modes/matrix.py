@@ -22,8 +22,7 @@ from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.search import score_counts
 from groundfault.modes.selection import Listed
 from groundfault.modes.strata import Strata, compute_overlaps
-from groundfault.stats import bits as bitset
-from groundfault.stats import flips
+from groundfault.stats import bits as bitset, flips
 from groundfault.stats.bits import Bits
 
 _MOST_ROWS = 35

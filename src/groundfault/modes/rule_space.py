@@ -14,8 +14,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.core.rules import literal as constant
-from groundfault.core.rules import quote
+from groundfault.core.rules import literal as constant, quote
 from groundfault.modes.bit_layout import Layout
 from groundfault.modes.condition import MAX_SET, MAX_WORDS, MIN_SUPPORT, MOST, Condition, Tier
 from groundfault.modes.kernels import count_triples

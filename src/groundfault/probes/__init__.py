@@ -14,38 +14,35 @@ It is not yet an error of the model."""
 
 from __future__ import annotations
 
-from groundfault.base.deprecation import rename_attributes
-from groundfault.probes.bank.bank import Bank, Task
-from groundfault.probes.bank.families import generate
-from groundfault.probes.bank.grammar import ComponentGroup, Grammar, Option
-from groundfault.probes.bank.rendering import Probe, probes, rebuild, render
-from groundfault.probes.running.answers import Answer, Routing, extract, route
-from groundfault.probes.running.config import Config
-from groundfault.probes.running.run import run
-from groundfault.probes.running.runs import ProbeRow, Runs
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Answer",
-    "Bank",
-    "ComponentGroup",
-    "Config",
-    "Grammar",
-    "Option",
-    "Probe",
-    "ProbeRow",
-    "Routing",
-    "Runs",
-    "Task",
-    "extract",
-    "generate",
-    "probes",
-    "rebuild",
-    "render",
-    "route",
-    "run",
-]
+from groundfault.base.registry import open_front_door
 
-__getattr__ = rename_attributes(
+if TYPE_CHECKING:
+    from groundfault.probes.bank.bank import Bank as Bank, Task as Task
+    from groundfault.probes.bank.families import generate as generate
+    from groundfault.probes.bank.grammar import (
+        ComponentGroup as ComponentGroup,
+        Grammar as Grammar,
+        Option as Option,
+    )
+    from groundfault.probes.bank.rendering import (
+        Probe as Probe,
+        probes as probes,
+        rebuild as rebuild,
+        render as render,
+    )
+    from groundfault.probes.running.answers import (
+        Answer as Answer,
+        Routing as Routing,
+        extract as extract,
+        route as route,
+    )
+    from groundfault.probes.running.config import Config as Config
+    from groundfault.probes.running.run import run as run
+    from groundfault.probes.running.runs import ProbeRow as ProbeRow, Runs as Runs
+
+__getattr__, __dir__, __all__ = open_front_door(
     __name__,
     {
         "Group": "groundfault.probes:ComponentGroup",

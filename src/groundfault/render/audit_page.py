@@ -10,8 +10,8 @@ from typing import Any
 from groundfault.auditing.report import Report
 from groundfault.auditing.scorers import ScorerAudits
 from groundfault.core.finding import Finding, Verdict
-from groundfault.render import audit_tables as tables
 from groundfault.render import (
+    audit_tables as tables,
     audit_words,
     description_tables,
     mode_page,

@@ -7,21 +7,22 @@ is never changed; the last one of a reviewer counts. An `AnnotatorPanel` gives a
 
 from __future__ import annotations
 
-from groundfault.review.annotators import AnnotatorPanel, PanelSeat
-from groundfault.review.decision import Decision, Resolution, agreement, resolve
-from groundfault.review.queue import Item, Queue, open_items
-from groundfault.review.session import Session, Store
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AnnotatorPanel",
-    "Decision",
-    "Item",
-    "PanelSeat",
-    "Queue",
-    "Resolution",
-    "Session",
-    "Store",
-    "agreement",
-    "open_items",
-    "resolve",
-]
+from groundfault.base.registry import open_front_door
+
+if TYPE_CHECKING:
+    from groundfault.review.annotators import (
+        AnnotatorPanel as AnnotatorPanel,
+        PanelSeat as PanelSeat,
+    )
+    from groundfault.review.decision import (
+        Decision as Decision,
+        Resolution as Resolution,
+        agreement as agreement,
+        resolve as resolve,
+    )
+    from groundfault.review.queue import Item as Item, Queue as Queue, open_items as open_items
+    from groundfault.review.session import Session as Session, Store as Store
+
+__getattr__, __dir__, __all__ = open_front_door(__name__)

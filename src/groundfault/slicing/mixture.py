@@ -28,9 +28,9 @@ from groundfault.slicing.embedding import (
     Embedding,
     embed_column,
     find_text,
+    fit as fit_embedding,
     make_points,
 )
-from groundfault.slicing.embedding import fit as fit_embedding
 from groundfault.slicing.estimator import Estimator, Projection
 from groundfault.slicing.predictions import (
     EMBEDDING,
@@ -42,8 +42,7 @@ from groundfault.slicing.predictions import (
     require_errors,
 )
 from groundfault.slicing.suspicion import Suspicion
-from groundfault.stats import mixture
-from groundfault.stats import mixture as em
+from groundfault.stats import mixture, mixture as em
 from groundfault.stats.mixture import Mixture
 from groundfault.stats.mixture_predict import to_arrays
 

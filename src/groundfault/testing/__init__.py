@@ -5,27 +5,30 @@ There is a check for each kind: `check_finder`, `check_judge`, `check_reader`, `
 makes the object, and raises AssertionError with the world or sample in which something does not
 hold."""
 
-from groundfault.base.deprecation import rename_attributes
-from groundfault.testing.calibration import calibrate
-from groundfault.testing.card import Card
-from groundfault.testing.checks import check_finder, check_judge
-from groundfault.testing.counting import check_counter
-from groundfault.testing.formats import check_exporter, check_reader
-from groundfault.testing.policies import check_policy, check_probe_policy
-from groundfault.testing.worlds import PlantedEffect, World
+from __future__ import annotations
 
-__all__ = [
-    "Card",
-    "PlantedEffect",
-    "World",
-    "calibrate",
-    "check_counter",
-    "check_exporter",
-    "check_finder",
-    "check_judge",
-    "check_policy",
-    "check_probe_policy",
-    "check_reader",
-]
+from typing import TYPE_CHECKING
 
-__getattr__ = rename_attributes(__name__, {"Effect": "groundfault.testing.worlds:PlantedEffect"})
+from groundfault.base.registry import open_front_door
+
+if TYPE_CHECKING:
+    from groundfault.testing.calibration import calibrate as calibrate
+    from groundfault.testing.card import Card as Card
+    from groundfault.testing.checks import check_finder as check_finder, check_judge as check_judge
+    from groundfault.testing.counting import check_counter as check_counter
+    from groundfault.testing.formats import (
+        check_exporter as check_exporter,
+        check_reader as check_reader,
+    )
+    from groundfault.testing.policies import (
+        check_policy as check_policy,
+        check_probe_policy as check_probe_policy,
+    )
+    from groundfault.testing.worlds import PlantedEffect as PlantedEffect, World as World
+
+__getattr__, __dir__, __all__ = open_front_door(
+    __name__,
+    {
+        "Effect": "groundfault.testing.worlds:PlantedEffect",
+    },
+)

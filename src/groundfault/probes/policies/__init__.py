@@ -17,26 +17,11 @@ from groundfault.errors import PlanError, require_name, require_word
 from groundfault.probes.policies.history import (
     Keys,
     NamedPolicy,
-    PromptHistory,
-    PromptPolicy,
-    chances_of,
+    PromptHistory as PromptHistory,
+    PromptPolicy as PromptPolicy,
+    chances_of as chances_of,
     weigh_tasks_equally,
 )
-
-__all__ = [
-    "POLICIES",
-    "Capped",
-    "Caps",
-    "Exhaustive",
-    "GaussianThompson",
-    "Hierarchical",
-    "PromptHistory",
-    "PromptPolicy",
-    "StratifiedPrompts",
-    "UniformPrompts",
-    "chances_of",
-    "get",
-]
 
 __getattr__ = rename_attributes(
     __name__,

@@ -12,8 +12,7 @@ import polars as pl
 
 from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.base.deprecation import rename_members
-from groundfault.core.columns import Kind, profile
-from groundfault.core.columns import list_examples as attributes_of
+from groundfault.core.columns import Kind, list_examples as attributes_of, profile
 from groundfault.core.evidence import Evidence
 from groundfault.core.status import Status
 from groundfault.errors import InputError, PlanError, require_word

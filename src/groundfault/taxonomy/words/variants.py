@@ -20,8 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from groundfault.core.equivalence import form, natural_rule, normal
-from groundfault.core.equivalence import numbers as numbers_in
+from groundfault.core.equivalence import form, natural_rule, normal, numbers as numbers_in
 from groundfault.taxonomy.words import arithmetic
 from groundfault.taxonomy.words.arithmetic import Step
 
