@@ -22,6 +22,7 @@ from click.testing import CliRunner
 from hypothesis import given, strategies as st
 from small_taxonomy import Scripted, taxonomy_of
 
+import groundfault.exports
 from groundfault.cli.taxonomy import taxonomy as command
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
@@ -905,8 +906,7 @@ def test_the_written_scorer(
     taxonomy: Taxonomy, tmp_path: Path, answer: str, target: str, form: str, right: bool
 ) -> None:
     pytest.importorskip("inspect_ai", reason="pip install 'groundfault[inspect]'")
-    from groundfault.exports.inspect_task import _PROGRAM
-
+    place = Path(groundfault.exports.__file__).with_name("tasks.py.txt")
     space: dict[str, Any] = {"__name__": "tasks", "__file__": str(tmp_path / "tasks.py")}
-    exec(_PROGRAM.partition("@scorer")[0], space)
+    exec(place.read_text().partition("@scorer")[0], space)
     assert space["same"](answer, target, form) is right

@@ -75,6 +75,11 @@ def read_text(path: str | Path, limit: int = MAX_DOCUMENT) -> str:
     return read_bytes(path, limit).decode("utf-8-sig")
 
 
+def read_beside(module: str, name: str) -> str:
+    """Return a text that the package ships beside a module, whose ``__file__`` is given."""
+    return Path(module).with_name(name).read_text(encoding="utf-8")
+
+
 def decode_json(text: str, where: str) -> Any:
     """Return what JSON of our own holds; logs, which others write, are read with more patience.
 

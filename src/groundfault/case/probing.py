@@ -14,6 +14,7 @@ from groundfault.auditing.report_schema import to_plain
 from groundfault.base.arrays import Bools, Floats
 from groundfault.base.files import write_text
 from groundfault.base.folders import replace_folder
+from groundfault.base.reading import read_beside
 from groundfault.base.streams import stream
 from groundfault.case.parts import UNIT, group_modes, list_units
 from groundfault.case.settings import ProbeChoice
@@ -115,27 +116,6 @@ PLANNED = "case_probe_planned"
 """Kind of the event that records what is asked, before the first question."""
 PAIRS: Final = 20
 """Pairs of a mode unless another number is given: above the least that can show anything."""
-_CONFIG = """\
-# How the tasks of a case are asked: every prompt once. What stands here may be changed until the
-# first question is asked, except the policy; later only [asking].
-policies = ["exhaustive"]
-seeds = [{seed}]
-budget = {prompts}
-batch = {prompts}
-
-[decoding]
-temperature = 0
-max_tokens = 192
-
-[asking]
-concurrency = 8             # most calls at a time
-timeout = 60                # seconds for one attempt; more for a slow model on this machine
-
-[review]
-reviewers = 1
-unit = "key"
-controls = 0.1              # share of the answers that matched, mixed in unseen
-"""
 
 
 def begin_probe(
@@ -192,7 +172,8 @@ def begin_probe(
     with replace_folder(case.folder / PROBE) as place:
         bank.write(place / "bank.toml")
         words.write(place / "grammar.toml")
-        text = _CONFIG.format(seed=case.settings.seed, prompts=prompts)
+        template = read_beside(__file__, "probe_config.toml")
+        text = template.format(seed=case.settings.seed, prompts=prompts)
         write_text(place / "config.toml", text)
     if not case.ledger.events(PLANNED):
         case.ledger.append(PLANNED, to_plain(choice))

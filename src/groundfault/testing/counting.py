@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import tomllib
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from groundfault.base.reading import read_beside
 from groundfault.core.rules import Rule
 from groundfault.engines import (
     ROWS,
@@ -38,75 +40,10 @@ EDGES = pl.DataFrame(
 )
 """A table of values that engines treat differently."""
 
-PLAIN = {
-    "comparison": "i > 1",
-    "comparison with NULL": "i > NULL OR i = 7",
-    "not equal": "i <> 7",
-    "three-valued and": "flag AND i > 0",
-    "three-valued or": "flag OR i > 0",
-    "not": "NOT flag",
-    "in": "s IN ('abc', '')",
-    "in with NULL": "s IN ('abc', NULL)",
-    "not in with NULL": "s NOT IN ('abc', NULL)",
-    "between": "i BETWEEN -3 AND 7",
-    "between, turned round": "i BETWEEN 7 AND -3",
-    "is null": "x IS NULL",
-    "is not null": "s IS NOT NULL AND flag",
-    "coalesce": "COALESCE(i, 0) = 0",
-    "nullif": "NULLIF(i, 7) > 1",
-    "true division": "i / j = 3.5",
-    "division of negatives": "i / j < -1",
-    "division by zero": "i / j > 0",
-    "sum": "i + j = 9",
-    "difference": "i - j > 3",
-    "product beyond 2^53": "i * 2 = 2000000000000002",
-    "negative": "-i = 7",
-    "absolute": "ABS(i) = 7",
-    "negative zero": "x = 0",
-    "tiny": "x > 0 AND x < 0.001",
-    "decimal": "x = 0.1",
-    "whole and real": "i = 3.0",
-    "empty text": "s = ''",
-    "joined": "s || '!' = 'abc!'",
-    "starts": "STARTS_WITH(s, 'a')",
-    "ends": "ENDS_WITH(s, 'b')",
-    "replace": "REPLACE(s, 'b', '') = 'ac'",
-    "trim": "TRIM(s) = 'abc'",
-    "lower": "LOWER(t) = 'zebra'",
-    "left": "LEFT(s, 1) = 'a'",
-    "right": "RIGHT(s, 1) = 'b'",
-    "substring": "SUBSTRING(s, 2, 1) = 'b'",
-    "split part": "SPLIT_PART(t, ',', 2) = 'b'",
-    "like": "s LIKE 'a%'",
-    "like, one character": "s LIKE 'a_b'",
-    "regex": "s ~ '^a.b$'",
-    "regex, any case": "t ~* '^z'",
-    "date": "day > DATE '2026-01-10'",
-    "date in between": "day BETWEEN DATE '2026-01-01' AND DATE '2026-01-05'",
-    "cast to text": "CAST(i AS TEXT) = '7'",
-    "cast of text": "NULLIF(t, '2') IS NULL AND CAST(NULLIF(i, 0) AS TEXT) = '7'",
-}
+_RULES = tomllib.loads(read_beside(__file__, "engine_rules.toml"))
+PLAIN: dict[str, str] = _RULES["plain"]
 """Rules without which no audit is possible: every engine has to agree on these."""
-
-DANGEROUS = {
-    "like, escaped": r"s LIKE 'a\_b'",
-    "like, escaped sign of its own": "s LIKE '100!%' ESCAPE '!'",
-    "like, a backslash": r"s LIKE 'a\\b'",
-    "upper beyond ASCII": "UPPER(s) = 'STRASSE'",
-    "lower beyond ASCII": "LOWER(s) = 'é'",
-    "any case beyond ASCII": "s ILIKE 'é'",
-    "regex, any case beyond ASCII": "t ~* '^s$'",
-    "regex, line ends": "s ~ 'a.b'",
-    "floor": "FLOOR(x) = -1",
-    "ceil": "CEIL(x) = 1",
-    "round halves": "ROUND(x) = 2",
-    "round to digits": "ROUND(x, 2) = 2.68",
-    "substring from 0": "SUBSTRING(s, 0, 2) = 'a'",
-    "left, negative": "LEFT(s, -1) = 'ab'",
-    "remainder of negatives": "i % 3 = -1",
-    "cast cuts off": "CAST(NULLIF(x, 1e300) AS INT) = 2",
-    "length in characters": "LENGTH(t) = 3",
-}
+DANGEROUS: dict[str, str] = _RULES["dangerous"]
 """Rules that engines differ in, as they stand or in some version."""
 
 EDGE_RULES: Mapping[str, Rule] = {

@@ -16,7 +16,7 @@ from typing import Any
 from groundfault.base.files import write_text
 from groundfault.base.folders import replace_folder
 from groundfault.base.ledger import Ledger
-from groundfault.base.reading import MAX_ROWS, read_bytes, read_text
+from groundfault.base.reading import MAX_ROWS, read_beside, read_bytes, read_text
 from groundfault.errors import GroundfaultError, InputError, first_line
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
@@ -107,7 +107,8 @@ class Package:
         }
         counts, rows = self.counts, self.summary.results.rows
         return {
-            README: _README.format(
+            # packages of 0.1.0 hold this text, and a check compares it
+            README: read_beside(__file__, "release_readme.md").format(
                 bank=self.bank.name,
                 grammar=self.grammar.name,
                 rows=counts["rows"],
@@ -213,31 +214,6 @@ def _anonymize(decisions: Sequence[Decision], numbers: Mapping[str, str]) -> tup
         if each.item in numbers
     ]
     return tuple(sorted(last, key=lambda d: (d.item, d.role, int(d.reviewer[1:]))))
-
-
-_README = """# Audited probes
-
-{rows:,} queries with the bank "{bank}" and the grammar "{grammar}". Review confirmed {confirmed:,} rows as model
-errors; they are of {keys:,} unique prompt keys. Rows are queries and keys are prompts: they are never added together.
-{open:,} rows are unaudited or disputed, and count as no error.
-
-| file | holds |
-|---|---|
-| bank.toml, grammar.toml | what every prompt is made of |
-| config.json | what was fixed before anything was asked |
-| prompts.jsonl | every prompt that was asked |
-| rows.jsonl | every query: signal, audit status, SHA-256 of the response (UTF-8) |
-| decisions.jsonl | what each reviewer decided last on each item; an item is one or more rows |
-| tables.json, tables.md | the numbers, which follow from the rest |
-| MANIFEST.json | SHA-256 of every file, counts, and hashes of the run's manifest and ledger |
-
-Not in it: responses, the answers read in them, reviewers' names and notes, and the models' servers and folders. A hash
-shows that a response is the one that was reviewed; a response of few words can be guessed from it.
-
-A signal is a machine's comparison with the {key} and no error of a model. Only `confirmed_model_error` is one.
-
-To check it: `groundfault probe release --check` and this folder.
-"""  # noqa: E501  (packages of 0.1.0 hold this text as it is, and a check compares it)
 
 
 def _format_lines(rows: Iterable[Mapping[str, Any]]) -> str:

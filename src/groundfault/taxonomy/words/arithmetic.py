@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import operator
 import re
+import tomllib
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import combinations
+
+from groundfault.base.reading import read_beside
 
 Step = tuple[str, Fraction]
 """An expression, and its value."""
@@ -23,34 +26,11 @@ _OPERATORS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] =
     ast.Div: operator.truediv,
 }
 
-# what a word in a question may bring into its solution
-_CUES: tuple[tuple[str, tuple[Fraction, ...]], ...] = tuple(
-    (pattern, tuple(map(Fraction, values.split())))
-    for pattern, values in (
-        (r"week|dail|\bdays?\b|every day", "7"),
-        (r"weekday|work ?week|school week", "5"),
-        (r"weekend", "2"),
-        (r"\byear|annual|month", "12 30 52 365"),
-        (r"\bday|hour|night", "24"),
-        (r"hour|minute|second", "60"),
-        (r"%|percent|cents?\b|\$|dollar|penn", "100 1/100"),
-        (r"quarters?\b", "4 1/4 25 3/4"),
-        (r"dimes?\b", "10 1/10"),
-        (r"nickels?\b", "5 1/20"),
-        (r"dozen|f[eo]+t\b|inch", "12"),
-        (r"yard", "3 36"),
-        (r"pound|ounce", "16"),
-        (r"kilo|\bk[mg]\b|liter|litre|gram|met(?:er|re)", "1000 100"),
-        (r"half|halv", "2 1/2 3/2"),
-        (r"twice|doubl|both|pair|couple|twins?\b|each other", "2"),
-        (r"third|tripl|thrice", "3 1/3 2/3"),
-        (r"fourth", "4 1/4 3/4"),
-        (r"fifth", "5 1/5"),
-        (r"sixth", "6 1/6"),
-        (r"eighth", "8 1/8"),
-        (r"tenth", "10 1/10"),
-    )
-)
+# what a word in a question may bring into its solution, by a pattern of words
+_CUES = {
+    pattern: tuple(map(Fraction, values.split()))
+    for pattern, values in tomllib.loads(read_beside(__file__, "cues.toml")).items()
+}
 WORDS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen twenty"
@@ -112,7 +92,7 @@ def find_constants(question: str) -> set[Fraction]:
     """Find numbers a solution may use without a digit in the question: a half, days of a week."""
     text = question.lower()
     numbers = {Fraction(1)} | {
-        v for pattern, values in _CUES if re.search(pattern, text) for v in values
+        v for pattern, values in _CUES.items() if re.search(pattern, text) for v in values
     }
     numbers |= {Fraction(i) for i, word in enumerate(WORDS) if re.search(rf"\b{word}\b", text)}
     for above, below in _FRACTION.findall(text):

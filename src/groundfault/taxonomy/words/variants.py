@@ -14,12 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from importlib.resources import files
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
+from groundfault.base.reading import read_beside
 from groundfault.core.equivalence import form, natural_rule, normal, numbers as numbers_in
 from groundfault.taxonomy.words import arithmetic
 from groundfault.taxonomy.words.arithmetic import Step
@@ -427,7 +427,7 @@ def _parse_amount(key: str) -> Fraction | None:
 @cache
 def read_genders() -> dict[str, str]:
     """Read first names that are neither words, nor places, nor of both genders; with the gender."""
-    text = (files(__package__) / "first_names.txt").read_text(encoding="utf-8")
+    text = read_beside(__file__, "first_names.txt")
     lines = (line.split(": ") for line in text.splitlines())
     return {name: gender for gender, names in lines for name in names.split()}
 
