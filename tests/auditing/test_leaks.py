@@ -216,9 +216,7 @@ def test_modes_name_no_rule_over_a_text_that_tells_the_outcome() -> None:
     assert report.modes == ()
     assert report.deciding is not None
     assert [one.column for one in report.deciding] == ["notes"]
-    assert report.mode_search is not None
-    remark = "not used in rules, because a rule over them predicts over 95% of the rarer outcome: "
-    assert f"{remark}notes" in report.mode_search.remarks
+    assert report.unused == {"a rule over them predicts over 95% of the rarer outcome": ("notes",)}
     assert not report.confirmed
 
 

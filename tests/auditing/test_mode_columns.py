@@ -13,27 +13,53 @@ from groundfault import Evidence
 from groundfault.auditing.failure_modes import tabulate_attributes
 from groundfault.auditing.preparation import prepare
 from groundfault.auditing.report_examples import look_up_examples
+from groundfault.render.audit_words import Outline
+from groundfault.render.first_screen import describe_reading
+
+_ODD = "they are ids, codes or of a kind that no rule names"
 
 
-def columns_of(**columns: list[str]) -> tuple[list[str], tuple[str, ...]]:
-    table = pl.DataFrame({"id": range(900), "error": [0, 0, 1] * 300, "n": [1, 2] * 450, **columns})
+def columns_of(**columns: list[str]) -> tuple[list[str], dict[str, tuple[str, ...]]]:
+    # no two rows are copies of each other
+    numbers = [i / 7 for i in range(900)]
+    table = pl.DataFrame({"id": range(900), "error": [0, 0, 1] * 300, "n": numbers, **columns})
     audit = prepare(Evidence.from_table(table, id="id", outcome="error"))
-    names, remarks = tabulate_attributes(audit)
-    return names.columns, remarks
+    table, unused = tabulate_attributes(audit)
+    return table.columns, unused
 
 
 def test_a_column_of_many_values_that_repeat_is_used() -> None:
-    columns, remarks = columns_of(language=[f"l{i % 90}" for i in range(900)])
+    columns, unused = columns_of(language=[f"l{i % 90}" for i in range(900)])
     assert columns == ["n", "language"]
-    assert remarks == ()
+    assert unused == {}
 
 
 def test_a_column_whose_values_are_rare_is_not_used_and_said() -> None:
-    columns, remarks = columns_of(code=[f"c{i % 300}" for i in range(900)], same=["x"] * 900)
+    columns, unused = columns_of(code=[f"c{i % 300}" for i in range(900)], same=["x"] * 900)
     assert columns == ["n"]
-    assert remarks == (
-        "not used in rules, because they are ids, codes or of a kind that no rule names: code",
+    assert unused == {_ODD: ("code",)}
+
+
+def test_ids_of_several_models_are_no_numbers_and_names_with_commas_are_whole() -> None:
+    table = pl.DataFrame(
+        {
+            "id": [f"q{i // 9}" for i in range(900)],
+            "model": [f"m{i % 9}" for i in range(900)],
+            "error": [0, 0, 1] * 300,
+            "n": [1 + i // 9 % 2 for i in range(900)],
+            "number, long": [7 + i // 9 for i in range(900)],
+            **{f"key{k}": [f"k{i // 9}" for i in range(900)] for k in range(7)},
+        }
     )
+    evidence = Evidence.from_table(table, id="id", outcome="error", model="model")
+    columns, unused = tabulate_attributes(prepare(evidence))
+    assert columns.columns == ["n"]
+    names = ("number, long", *(f"key{k}" for k in range(7)))
+    assert unused == {_ODD: names}
+    for modes in (True, False):
+        report = groundfault.audit(evidence, ledger=None, modes=modes)
+        assert report.unused == {_ODD: names}
+        assert "Not used in rules: number, long, key0" in describe_reading(Outline(report))
 
 
 def test_a_rate_that_changes_with_a_day_a_weekday_or_a_tag_is_named(tmp_path: Path) -> None:
@@ -53,8 +79,7 @@ def test_a_rate_that_changes_with_a_day_a_weekday_or_a_tag_is_named(tmp_path: Pa
         pl.DataFrame({"error": error.astype(int), **columns}).write_parquet(path)
         report = groundfault.audit(Evidence.from_table(path, outcome="error"), ledger=None)
         assert [mode.meaning for mode in report.modes] == [meaning]
-        assert report.mode_search is not None
-        assert any(remark.endswith("names: raw") for remark in report.mode_search.remarks)
+        assert report.unused == {_ODD: ("raw",)}
         report.write(place)
         assert groundfault.verify(place, ledger=False).differences == ()
         assert look_up_examples(place, 1, count=2).examples

@@ -44,9 +44,9 @@ def test_words_are_read_and_said(name: str, values: list[object], losses: list[f
     ("name", "values", "message"),
     [
         ("result", ["yes", "no"], "its name does not say if 1 is a pass"),
-        ("grade", ["A", "B", "C"], "holds String such as 'A'"),
-        ("result", ["pass", "skipped"], "holds String such as 'pass'"),
-        ("rating", [1, 5, 3], r"--scale 1 5 \(scale=\(1, 5\)\)"),
+        ("grade", ["A", "B", "C"], r"has A, B, C, .*passes=\['A'\]"),
+        ("result", ["pass", "skipped"], r"passes=\['pass'\]"),
+        ("rating", [1, 5, 3], r"scale=\(1, 5\) if 5 is best, or .*scale=\(5, 1\) if 1 is best"),
         ("error", [1.0, float("nan"), 0.0], "is empty in 1 of 3 rows"),
     ],
 )
@@ -62,6 +62,26 @@ def test_a_scale_says_its_worst_and_best() -> None:
         read("score", [0, 3, 5], scale=(1, 5))
     with pytest.raises(InputError, match="name two"):
         read("score", [0, 3, 5], scale=(1, 1))
+
+
+def test_values_that_pass_are_named_and_the_command_is_printed_whole(tmp_path: Path) -> None:
+    assert read("grade", ["A", "B", "C"], passes=["A", "B"]) == [0, 0, 1]
+    assert read("score", ["0.25", "1"], positive_is_good=True) == [0.75, 0]
+    with pytest.raises(InputError, match=r"names 'Z', which no row has.*there are A, B"):
+        read("grade", ["A", "B"], passes=["Z"])
+    path = tmp_path / "t.csv"
+    for column, values, flags in (
+        ("grade", ["A", "B", "C"], "--passes A"),
+        ("score", [1, 3, 7], "--scale 7 1"),
+        ("error", [1, 0, None], "--null-outcome missing"),
+    ):
+        pl.DataFrame({"lang": values, column: values}).write_csv(path)
+        command = f"audit {path} --outcome {column} --no-ledger"
+        asked = run(*command.split())
+        assert f" {command} {flags} if" in str(asked.exception)
+        assert run(*command.split(), *flags.split()).exit_code == 0
+    unnamed = run("audit", path, "--no-ledger")
+    assert f"groundfault audit {path} --outcome error" in str(unnamed.exception)
 
 
 def run(*words: object) -> Result:

@@ -110,7 +110,7 @@ def test_letters_of_inspect_are_outcomes(tmp_path: Path) -> None:
     # other letters are no grades
     table["score_match"] = ["C", "D", "C", "D"]
     pl.DataFrame(table).write_csv(tmp_path / "t.csv")
-    with pytest.raises(InputError, match=r"holds String such as 'C'"):
+    with pytest.raises(InputError, match=r"passes=\['C'\]"):
         Evidence.from_table(
             tmp_path / "t.csv", id="id", outcome="score_match", positive_is_good=True
         )

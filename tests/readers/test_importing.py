@@ -346,7 +346,7 @@ def test_sources_are_files_folders_and_patterns(desk: Path):
         with pytest.raises(InputError, match=message):
             Evidence.from_logs(source)
     Path("x.txt").write_text("words")
-    with pytest.raises(InputError, match="no reader knows this file"):
+    with pytest.raises(InputError, match="is no log that a reader knows"):
         Evidence.from_logs("x.txt")
     with pytest.raises(PlanError, match="no reader is named 'x'"):
         Evidence.from_logs("runs", reader="x")
@@ -362,12 +362,12 @@ def test_tables_are_no_logs_and_the_message_says_how_they_are_read(desk: Path):
     # as a saved data set is, or a folder of a table's parts
     (desk / "folder").mkdir()
     pl.DataFrame({"id": [1], "error": [0]}).write_ipc(desk / "folder" / "part.arrow")
-    message = r"part\.arrow; .* groundfault audit folder --id COL --outcome COL$"
+    message = r"part\.arrow; .* groundfault audit folder --id id --outcome error$"
     with pytest.raises(InputError, match=message):
         Evidence.from_logs("folder")
     Path("my own.csv").write_text("id,error\na,0\n")
     # import has no --outcome, so the advice names a command that has it
-    with pytest.raises(InputError, match=r"audit 'my own\.csv' --id COL --outcome COL;"):
+    with pytest.raises(InputError, match=r"audit 'my own\.csv' --id id --outcome error,"):
         Evidence.from_logs("my own.csv")
 
 

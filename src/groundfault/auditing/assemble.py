@@ -15,7 +15,7 @@ from groundfault.auditing import detectable, messages
 from groundfault.auditing.changes import conclude, measure_change
 from groundfault.auditing.counted_audit import CountedAudit
 from groundfault.auditing.detectable import ChangeDesign
-from groundfault.auditing.failure_modes import tabulate_attributes
+from groundfault.auditing.failure_modes import choose_columns
 from groundfault.auditing.findings import make_findings, number_or_none
 from groundfault.auditing.grader import find_grader_evidence, write_grader_hint
 from groundfault.auditing.hints import describe_parts, is_pass_or_fail, write_hints
@@ -138,16 +138,20 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         findings=findings,
         **by_rows,
         left_out=tuple(failed),
-        unused=() if searched else attempt(failed, "unused columns", (), _list_unused, audit),
+        unused=dict(results.named.unused)
+        if searched
+        else attempt(failed, "unused columns", {}, _list_unused, audit),
         sample=results.sample,
     )
 
 
-def _list_unused(audit: PreparedAudit) -> tuple[str, ...]:
-    """Return which columns neither a rule nor a candidate reads, and why."""
-    columns = {name for candidate in audit.library for name in candidate.columns}
-    remarks = tabulate_attributes(audit)[1]
-    return tuple(r for r in remarks if columns.isdisjoint(r.rpartition(": ")[2].split(", ")))
+def _list_unused(audit: PreparedAudit) -> dict[str, tuple[str, ...]]:
+    """Return the columns that neither a rule nor a candidate reads, by reason."""
+    read = {name for candidate in audit.library for name in candidate.columns}
+    left = {
+        why: tuple(c for c in of if c not in read) for why, of in choose_columns(audit)[1].items()
+    }
+    return {why: names for why, names in left.items() if names}
 
 
 def _describe_rows(results: AuditResults, findings: tuple[Finding, ...]) -> dict[str, Any]:

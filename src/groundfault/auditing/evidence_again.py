@@ -118,7 +118,7 @@ def scan_evidence_again(data: ReportData, place: Path, evidence: Places | None) 
     """Name the table of a report by counts, for the engine that the report names."""
     assert data.manifest.derivation is not None
     roles = to_plain(data.manifest.roles)
-    names = ("model", "repeat", "numbered", "count_as_failed", "known", "scale")
+    names = ("model", "repeat", "numbered", "count_as_failed", "known", "scale", "passes")
     source = _find_table(evidence, data.manifest.sources, place)
     if isinstance(source, tuple):
         raise InputError("a report by counts names files, and this one something else")

@@ -20,7 +20,7 @@ from groundfault.auditing.prepared_audit import PreparedAudit, tabulate_units
 from groundfault.auditing.report_schema import DecidingColumn
 from groundfault.auditing.results import NamedModes
 from groundfault.core.column_names import holds_question
-from groundfault.core.columns import Column, Kind, profile
+from groundfault.core.columns import Column, Kind, list_examples, profile
 from groundfault.core.pairs import clip_changes
 from groundfault.core.rules import Rule
 from groundfault.core.units import Marks, Units, classify_sizes, number_sizes
@@ -68,7 +68,7 @@ def name_modes(
     Rules may name attributes of the examples that are the same in all rows of a unit: numbers,
     flags, labels and texts. Left out are columns that predict the outcome almost perfectly, or in
     a rule of theirs, ids, and what by its name describes the model's answer or its score; the
-    remarks of the search say which, and how to use them all the same. A column that predicts the
+    result says which, and why, or how to use them all the same. A column that predicts the
     outcome and says nothing by its name comes back as deciding, with its own modes.
 
     A table in an engine that is small enough is read. Of a larger one, the sample proposes rules
@@ -98,6 +98,7 @@ def name_modes(
             structs.replace(one, modes=_judge_by_others(audit, one.modes, search)[0])
             for one in named.deciding
         ),
+        unused=named.unused,
     )
 
 
@@ -113,12 +114,13 @@ def _judge_by_others(
 def _name_row_modes(
     audit: PreparedAudit, losses: NDArray[np.float64], *, texts: bool
 ) -> NamedModes:
-    table, remarks = tabulate_attributes(audit)
+    table, unused = tabulate_attributes(audit)
+    remarks: tuple[str, ...] = ()
     deciding = dict(audit.deciding)
     # whether a value is missing cannot tell which of two runs failed
     gaps = [] if audit.compare else find_gap_columns(audit, table, losses)
     if gaps:
-        remarks = (*remarks, f"{_GAPS}: {_list_names(gaps)}")
+        remarks = (f"{_GAPS}: {_list_names(gaps)}",)
     own = tuple(list_own_rules(audit))
     while set(table.columns) - set(audit.plan.within):
         modes, search = _search(audit, table, losses, gaps, own)
@@ -134,14 +136,16 @@ def _name_row_modes(
             of, step = (modes, table, audit.evidence, losses), "the examples of failure modes"
             modes = attempt(audit.failures, step, modes, show, *of)
             search = structs.replace(search, remarks=(*remarks, *search.remarks))
-            return NamedModes(modes, search, _describe_deciding(audit, deciding, losses), shares)
+            told = _describe_deciding(audit, deciding, losses)
+            return NamedModes(modes, search, told, shares, unused)
         # a text tells by its words, which only a rule shows
         table = table.drop(leaks)
-        remarks = (*remarks, *_describe_omissions({_RULE_LEAKS: list(leaks)}))
+        unused[_RULE_LEAKS] = (*unused.get(_RULE_LEAKS, ()), *leaks)
         deciding |= leaks
     remarks = (*remarks, "no column describes the examples, so no rule could be searched for")
     search = _describe_no_search(audit, losses, remarks)
-    return NamedModes((), search, _describe_deciding(audit, deciding, losses))
+    told = _describe_deciding(audit, deciding, losses)
+    return NamedModes((), search, told, unused=unused)
 
 
 def _search(
@@ -205,7 +209,7 @@ def _describe_deciding(
     )
 
 
-def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, dict[str, tuple[str, ...]]]:
     """Return a row a unit of the columns that rules may name or hold fixed, and what was left out.
 
     Parameters
@@ -215,8 +219,25 @@ def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, tuple[str, 
     Returns
     -------
     table : polars.DataFrame
-    remarks : tuple of str
-        A sentence for each reason to leave columns out, without a full stop.
+    unused : dict of str to tuple of str
+        The columns left out, by reason.
+    """
+    used, unused = choose_columns(audit)
+    table, varying = tabulate_units(audit.evidence, [*used, *dict.fromkeys(audit.plan.within)])
+    words = pl.col(pl.Categorical, pl.Enum)
+    if varying:
+        unused["they differ between rows of one group"] = varying
+    return table.with_columns(words.cast(pl.String)), unused
+
+
+def choose_columns(audit: PreparedAudit) -> tuple[list[str], dict[str, tuple[str, ...]]]:
+    """Choose the columns that rules may name by their kind and role; also say why not the others.
+
+    Returns
+    -------
+    used : list of str
+    unused : dict of str to tuple of str
+        The columns left out, by reason: the end of a sentence on why no rule names them.
     """
     evidence, within = audit.evidence, audit.plan.within
     names = [name for name in evidence.attributes if name not in within]
@@ -224,28 +245,27 @@ def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, tuple[str, 
         [name for name in list_columns(audit.stages, stage) if name in names]
         for stage in (Timing.DURING, Timing.MEASURED, Timing.FOLLOWS)
     )
-    frame = evidence.frame.select(_without(names, during, measured, later))
+    frame = list_examples(evidence).select(_without(names, during, measured, later))
     columns = [column for column in profile(frame) if column.kind is not Kind.CONSTANT]
-    used = [column.name for column in columns if _is_usable(column, frame[column.name])]
+    # units that an example stands for: a group has several examples
+    share = evidence.unit_count / max(len(frame), 1)
+    used = [c.name for c in columns if _is_usable(c, frame[c.name], share)]
     # a date or a list stands in rules by its parts
     odd = [c.name for c in columns if c.name not in used and not _has_parts(c.name, used)]
     by_name = [name for name in later if name not in audit.leaks]
-    table, varying = tabulate_units(evidence, [*used, *dict.fromkeys(within)])
     reasons = {
         f"they say what happened while an agent ran, {_BY_NAME}": during,
         f"they hold or describe the model's answer, {_BY_NAME}": measured,
         f"they predict over {LEAK:.0%} of the rarer outcome": _without(later, by_name),
         f"they say how an answer was scored, {_BY_NAME}": by_name,
         "they are ids, codes or of a kind that no rule names": odd,
-        "they differ between rows of one group": varying,
     }
-    words = pl.col(pl.Categorical, pl.Enum)
-    return table.with_columns(words.cast(pl.String)), tuple(_describe_omissions(reasons))
+    return used, {reason: tuple(columns) for reason, columns in reasons.items() if columns}
 
 
-def _is_usable(column: Column, values: pl.Series) -> bool:
+def _is_usable(column: Column, values: pl.Series, share: float) -> bool:
     """Return whether rules may name a column; one of many values if most are of enough units."""
-    repeats = column.distinct * MIN_SUPPORT <= len(values) - column.missing
+    repeats = column.distinct * MIN_SUPPORT <= share * (len(values) - column.missing)
     return column.kind in _USED or (
         column.kind is Kind.CODE and not values.dtype.is_numeric() and repeats
     )
@@ -257,12 +277,6 @@ def _has_parts(name: str, used: Sequence[str]) -> bool:
 
 def _without(names: Sequence[str], *omitted: Sequence[str]) -> list[str]:
     return [name for name in names if not any(name in each for each in omitted)]
-
-
-def _describe_omissions(reasons: dict[str, Sequence[str]]) -> Iterator[str]:
-    for reason, names in reasons.items():
-        if names:
-            yield f"not used in rules, because {reason}: {_list_names(names)}"
 
 
 def _list_names(names: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
@@ -50,6 +50,17 @@ REASONS = {
     "p": "the held-out effect is within what chance gives",
     "min_effect": "the effect is smaller than the least worth confirming",
 }
+
+
+def describe_unused(unused: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Describe which columns no rule names, a sentence without a full stop for each reason."""
+    for reason, names in unused.items():
+        more = f" and {len(names) - _MAX_UNUSED} more" * (len(names) > _MAX_UNUSED)
+        yield f"not used in rules, because {reason}: {', '.join(names[:_MAX_UNUSED])}{more}"
+
+
+_MAX_UNUSED = 12
+"""Columns that a sentence lists: two lines of a page."""
 
 
 def write_reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:

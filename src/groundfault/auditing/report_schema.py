@@ -247,6 +247,7 @@ class ColumnRoles(_Section, frozen=True, kw_only=True):
     count_as_failed: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
     scale: tuple[float, float] | None = None
+    passes: tuple[str, ...] = ()
 
 
 class LogReading(_Section, frozen=True, kw_only=True):
@@ -379,9 +380,9 @@ class ReportData(_Section, frozen=True, kw_only=True):
         What to check before believing the verdicts.
     doubts : int
         How many of the hints, the first ones, question the audit as a whole.
-    unused : tuple of str
-        Columns that no rule names, and why, where failure modes were not looked for; else the
-        remarks of the search say it.
+    unused : dict of str to tuple of str
+        Columns that no rule names, by reason: the end of a sentence on why. Where failure modes
+        were not looked for, those that no candidate reads either.
     sample : tuple of ModeExample
         Typical failures, where no mode has examples.
     statuses, ineligible : dict of str to int
@@ -468,6 +469,6 @@ class ReportData(_Section, frozen=True, kw_only=True):
     announcements: tuple[Announcement, ...] = ()
     transcripts: TranscriptSearch | None = None
     averaged: bool = False
-    unused: tuple[str, ...] = ()
+    unused: dict[str, tuple[str, ...]] = {}
     sample: tuple[ModeExample, ...] = ()
     findings: tuple[Finding, ...]

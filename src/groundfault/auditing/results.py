@@ -42,12 +42,15 @@ class NamedModes:
         Columns that no rule may name, although only a person can tell whether one should.
     shares : mapping of str to float
         How well rules of the modes, and conditions in them, predict the outcome.
+    unused : mapping of str to tuple of str
+        Columns that no rule names, by reason.
     """
 
     modes: tuple[Mode, ...] = ()
     search: ModeSearch | None = None
     deciding: tuple[DecidingColumn, ...] = ()
     shares: Mapping[str, float] = field(default_factory=dict)
+    unused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from groundfault.auditing.messages import describe_unused
 from groundfault.case.parts import group_modes
 from groundfault.case.settings import CaseSettings, ModeChoice, name_mode
 from groundfault.case.wordings import ReviewedWordings, Wordings, summarize_wordings
@@ -132,7 +133,9 @@ def summarize_case(case: Case) -> CaseSummary:
         chosen=choice is not None,
         budget=None if choice is None else choice.budget,
         labelled=0 if labels is None else labels.labelled,
-        remarks=() if search is None else search.remarks,
+        remarks=()
+        if report is None or search is None
+        else (*describe_unused(report.unused), *search.remarks),
         wordings=wordings,
         review=review,
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _NEED_ROWS = (
     "model models repeat where compare robustness scorer disagreement reader map scale "
-    "count_as_failed".split()
+    "passes count_as_failed".split()
 )
 
 

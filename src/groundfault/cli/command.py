@@ -89,7 +89,7 @@ class GroupedCommand(click.Command):
             else:
                 result = ctx.invoke(self.callback, **values)
         except DirectionError as error:
-            load_object("groundfault.cli.reading:ask_orientation")(error.why)
+            load_object("groundfault.cli.reading:ask_orientation")(error)
         if isinstance(result, output.Result):
             result.deliver("-" if json_path is True else json_path)
 

@@ -12,6 +12,7 @@ from groundfault.cli import reading, shared
 from groundfault.cli.command import command
 from groundfault.cli.output import Result
 from groundfault.cli.settings import Count, Flag, call, derive_options
+from groundfault.core.column_names import DirectionError
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.errors import InputError, PlanError
@@ -253,10 +254,11 @@ def require_program(options: dict[str, Any]) -> None:
     reading.read_program(options)
     # logs say themselves that 1 is a pass
     if options["outcome"] and options["positive_is_good"] is None:
-        reading.ask_orientation(
+        why = (
             f"the program's numbers mean what they mean in {options['outcome']!r}, where 1 is a "
-            "failure"
+            "failure unless you say so"
         )
+        raise DirectionError(why, f"outcome={options['outcome']!r}")
 
 
 def _require_labels(evidence: Evidence) -> None:

@@ -19,6 +19,7 @@ from groundfault.cli.command import ARGUMENTS
 from groundfault.cli.output import echo_warnings
 from groundfault.cli.settings import Flag, call
 from groundfault.core.candidate import Candidate, Library
+from groundfault.core.column_names import DirectionError
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError, require_name
 from groundfault.readers.configurations import CONFIGURATION, split_source
@@ -127,8 +128,8 @@ def _choose_table(options: dict[str, Any]) -> str | tuple[str, ...]:
     return sources
 
 
-def ask_orientation(why: str) -> None:
-    """Stop, and give the command in both directions.
+def ask_orientation(error: DirectionError) -> None:
+    """Stop, and give the whole command with each flag that tells what outcomes mean.
 
     Raises
     ------
@@ -138,10 +139,8 @@ def ask_orientation(why: str) -> None:
     context = click.get_current_context()
     arguments = context.meta.get(ARGUMENTS, ())
     command = shlex.join([*context.command_path.split(), *arguments])
-    raise InputError(
-        f"{why} unless you say so: {command} {GOOD} if 1 is a pass, {command} {BAD} if 1 is a "
-        "failure"
-    )
+    calls = [f"{command} {flag} {when}" for flag, (_, when) in error.choices.items()]
+    raise InputError(f"{error.why}: {', or '.join(calls)}")
 
 
 def read_candidates(

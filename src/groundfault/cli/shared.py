@@ -48,6 +48,7 @@ _derive_columns = partial(
     positive_is_good={"flag": f"{GOOD}/{BAD}", "default": None},
     model={"flag": "--model-column"},
     null_outcome={"metavar": "STATUS", "old_name": "--empty"},
+    passes={"metavar": "VALUE"},
     allow_leakage={"old_name": "--allow-leak"},
     known=None,
     scale=None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from groundfault.errors import InputError
 
@@ -53,15 +54,31 @@ _BESIDE = frozenset(
 )
 
 
-class DirectionError(InputError):
-    """Nothing says whether a 1 is a pass; the command line asks for it by its own flags."""
+_DIRECTIONS = {
+    "--positive-is-good": ("positive_is_good=True", "if 1 is a pass"),
+    "--positive-is-bad": ("positive_is_good=False", "if 1 is a failure"),
+}
 
-    def __init__(self, why: str, setting: str) -> None:
-        self.why = why
-        super().__init__(
-            f"{why} unless you say so: write {setting}, positive_is_good=True if 1 is a pass, or "
-            f"{setting}, positive_is_good=False if 1 is a failure"
-        )
+
+class DirectionError(InputError):
+    """Only the caller can say what outcomes mean; the command line asks for it by its own flags.
+
+    Parameters
+    ----------
+    why : str
+        Up to the colon.
+    setting : str
+        The argument in Python that names the outcome.
+    choices : mapping of str to pair of str
+        Flags that answer it: each as an argument in Python, and when to give it.
+    """
+
+    def __init__(
+        self, why: str, setting: str, choices: Mapping[str, tuple[str, str]] = _DIRECTIONS
+    ) -> None:
+        self.why, self.choices = why, choices
+        calls = [f"{setting}, {argument} {when}" for argument, when in choices.values()]
+        super().__init__(f"{why}: write {', or '.join(calls)}")
 
 
 def split_words(column: str) -> tuple[str, ...]:
@@ -107,7 +124,9 @@ def require_direction(column: str, *, one_is_pass: bool) -> None:
     if means_pass(column) is not (not one_is_pass):
         return
     name, default = ("failure", "pass") if one_is_pass else ("pass", "failure")
-    why = f"{column!r} is named as if 1 were a {name}, and 1 is read as a {default}"
+    why = (
+        f"{column!r} is named as if 1 were a {name}, and 1 is read as a {default} unless you say so"
+    )
     raise DirectionError(why, f"{'scores' if one_is_pass else 'outcome'}={column!r}")
 
 

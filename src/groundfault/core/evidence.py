@@ -100,6 +100,7 @@ class Evidence:
         positive_is_good: bool | None = None,
         null_outcome: str | None = None,
         scale: tuple[float, float] | None = None,
+        passes: Sequence[str] = (),
         ignore: Sequence[str] = (),
         instrument: Sequence[str] = (),
         post_outcome: Sequence[str] = (),
@@ -122,6 +123,8 @@ class Evidence:
             with both calls to choose from.
         scale : pair of float, optional
             Worst and best value, where the outcome is a score on a scale such as 1 to 5.
+        passes : sequence of str
+            Values of the outcome that are passes, such as A; all others are failures.
         ignore, instrument, post_outcome, allow_leakage, count_as_failed : sequence of str
             Columns, and statuses; see `Roles`.
 
@@ -139,12 +142,12 @@ class Evidence:
             model = CONFIGURATION
         texts = tuple(column for column in (id, model, repeat, group) if column)
         frame, provenance = read_table(source, text=texts, numbers=(outcome,))
-        said = positive_is_good, null_outcome, scale
+        said = positive_is_good, null_outcome, scale, passes
         frame, is_good, null, how = read_grades(frame, outcome, *said)
         columns = tuple(ignore), tuple(instrument), tuple(post_outcome), tuple(allow_leakage)
         names = outcome, id, model, repeat, group, split, status
-        counted = tuple(count_as_failed)
-        roles = Roles(*names, is_good, null, *columns, count_as_failed=counted, scale=scale)
+        told = dict[str, Any](count_as_failed=tuple(count_as_failed), scale=scale)
+        roles = Roles(*names, is_good, null, *columns, **told, passes=tuple(passes))
         return replace(cls.from_frame(frame, roles, provenance), grading=how)
 
     @classmethod

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from groundfault.base.deprecation import rename_fields
+from groundfault.core.column_names import DirectionError, means_pass
 from groundfault.core.conversations import holds_conversations
 from groundfault.core.status import COUNTABLE, UNSCORED, Status
 from groundfault.errors import InputError, RuleError
@@ -76,6 +77,8 @@ class Roles:
         or missing. BFCL counts answers without a call, SWE-bench runs without a patch.
     scale : pair of float, optional
         Worst and best value of the outcome of a table, where it is not in [0, 1].
+    passes : tuple of str
+        Take this value of the outcome for a pass, such as A; all other values are failures.
     """
 
     outcome: str
@@ -95,6 +98,7 @@ class Roles:
     count_as_failed: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
     scale: tuple[float, float] | None = None
+    passes: tuple[str, ...] = ()
 
     @property
     def trusted(self) -> frozenset[str]:
@@ -323,9 +327,11 @@ def read_outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Ser
         )
         strange = words.filter(~numbers.is_finite().fill_null(False))
         example = strange.first() if len(strange) else words.first()
+        told = [c for c in frame.columns if c != roles.outcome and means_pass(c) is not None]
         raise InputError(
             f"{where}: outcome column {roles.outcome!r} holds {raw.dtype} such as {example!r}; "
-            "it must be 0/1, true/false, pass/fail, correct/incorrect, yes/no, or a loss in [0, 1]"
+            "it must be 0/1, true/false, pass/fail, correct/incorrect, yes/no, or a loss in "
+            f"[0, 1]{f'; did you mean --outcome {told[0]}?' if told else ''}"
         )
     loss = raw.cast(pl.Float64).fill_nan(None).alias("loss")
     bad = frame.filter(~loss.is_between(0, 1))
@@ -389,14 +395,15 @@ def _read_statuses(frame: pl.DataFrame, roles: Roles, loss: pl.Series, where: st
     if not empty.any():
         return status
     if roles.null_outcome is None:
-        raise InputError(
+        why = (
             f"{where}: outcome {roles.outcome!r} is empty in {int(empty.sum())} of "
             f"{frame.height} rows, for example "
-            f"{roles.id}={frame.filter(empty)[roles.id or ''][0]!r}; say what that means "
-            "(null_outcome='missing', or --null-outcome "
-            "missing|error|refused|unparsed|artefact), or name a status "
-            "column"
+            f"{roles.id}={frame.filter(empty)[roles.id or ''][0]!r}; say what that means"
         )
+        others = ", ".join(one for one in UNSCORED if one != Status.MISSING)
+        when = f"if they are missing, else {others} in its place; or name a status column"
+        choices = {"--null-outcome missing": ("null_outcome='missing'", when)}
+        raise DirectionError(why, f"outcome={roles.outcome!r}", choices)
     if roles.null_outcome not in UNSCORED:
         raise InputError(f"null_outcome={roles.null_outcome!r} is not one of {', '.join(UNSCORED)}")
     return pl.select(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from shlex import quote
 
 import polars as pl
 
@@ -26,6 +28,7 @@ def read_grades(
     positive_is_good: bool | None,
     null_outcome: str | None,
     scale: tuple[float, float] | None = None,
+    passes: Sequence[str] = (),
 ) -> tuple[pl.DataFrame, bool, str | None, str]:
     """Read a table's outcome in numbers, whether 1 is a pass, what an empty one means, and how.
 
@@ -45,18 +48,26 @@ def read_grades(
     null_outcome : str, optional
     scale : pair of float, optional
         Worst and best value.
+    passes : sequence of str
+        Values that are passes; all others are failures then.
 
     Raises
     ------
     InputError
-        If the name of the column says otherwise, or letters are to be read the wrong way round.
+        If the name of the column says otherwise, letters are to be read the wrong way round, or
+        only the caller can know which values are passes.
     """
     values = frame[outcome].drop_nulls() if outcome in frame.columns else pl.Series([])
+    if passes and len(values):
+        return _read_passes(frame, outcome, passes), True, null_outcome, ""
+    if values.dtype == pl.String and len(values):
+        numbers = values.str.strip_chars().cast(pl.Float64, strict=False)
+        if not numbers.null_count():
+            column = pl.col(outcome).str.strip_chars().cast(pl.Float64)
+            frame, values = frame.with_columns(column), numbers
+    if values.dtype.is_numeric():
+        frame = _rescale(frame, outcome, values, scale)
     if scale is not None and values.dtype.is_numeric():
-        worst, best = scale
-        if worst == best:
-            raise InputError(f"scale (--scale) names {worst:g} as worst and as best; name two")
-        frame = frame.with_columns((pl.col(outcome) - worst) / (best - worst))
         return frame, positive_is_good is not False, null_outcome, ""
     if not len(values) or values.dtype not in (pl.String, pl.Categorical, pl.Enum):
         if positive_is_good is None:
@@ -75,13 +86,14 @@ def read_grades(
         return frame.with_columns(worth), True, null_outcome, _LETTERS
     worths = _find_worths({word.strip().lower() for word in words.unique()})
     if not worths:
+        _ask_passes(outcome, words)
         return frame, bool(positive_is_good), null_outcome, ""
     if positive_is_good is None:
         is_told = not worths.keys() <= _FLAGS.keys()
         positive_is_good = True if is_told else means_pass(outcome)
     pairs = ", ".join(f"{word} as {worth:g}" for word, worth in sorted(worths.items()))
     if positive_is_good is None:
-        why = f"outcome {outcome!r} has {pairs}, and its name does not say if 1 is a pass; no run"
+        why = f"outcome {outcome!r} has {pairs}, and its name does not say if 1 is a pass"
         raise DirectionError(why, f"outcome={outcome!r}")
     is_what, other = ("pass", "bad") if positive_is_good else ("failure", "good")
     how = f"{pairs}, and 1 is a {is_what}"
@@ -91,6 +103,64 @@ def read_grades(
     spelled = column.str.strip_chars().str.to_lowercase()
     worth = spelled.replace_strict(worths, return_dtype=pl.Float64)
     return frame.with_columns(worth.alias(outcome)), positive_is_good, null_outcome, how
+
+
+def _read_passes(frame: pl.DataFrame, outcome: str, passes: Sequence[str]) -> pl.DataFrame:
+    """Return a table whose outcome is 1 for the values that are passes and 0 for others."""
+    words = frame[outcome].cast(pl.String).str.strip_chars()
+    for name in passes:
+        if not (words == name).any():
+            seen = ", ".join(words.drop_nulls().unique().sort()[:_MAX_WORDS])
+            raise InputError(
+                f"passes (--passes) names {name!r}, which no row has in outcome {outcome!r}; "
+                f"there are {seen}"
+            )
+    return frame.with_columns(words.is_in(list(passes)).cast(pl.Float64).alias(outcome))
+
+
+def _rescale(
+    frame: pl.DataFrame, outcome: str, values: pl.Series, scale: tuple[float, float] | None
+) -> pl.DataFrame:
+    """Return a table whose numbers are in [0, 1], by a scale where one is named."""
+    values = values.cast(pl.Float64).filter(values.is_finite())
+    worst, best = scale or (0.0, 1.0)
+    if worst == best:
+        raise InputError(f"scale (--scale) names {worst:g} as worst and as best; name two")
+    outside = values.filter(~values.is_between(min(worst, best), max(worst, best)))
+    if not len(outside):
+        return frame.with_columns((pl.col(outcome) - worst) / (best - worst)) if scale else frame
+    low, high = (float(end) for end in (values.min(), values.max()))  # type: ignore[arg-type]
+    ends = {(low, high): high, (high, low): low}
+    choices = {
+        f"--scale {a:g} {b:g}": (f"scale=({a:g}, {b:g})", f"if {good:g} is best")
+        for (a, b), good in ends.items()
+    }
+    raise DirectionError(
+        f"outcome {outcome!r} goes from {low:g} to {high:g}, and {len(outside):,} of its values "
+        f"are not in [{min(worst, best):g}, {max(worst, best):g}]; name the worst and the best "
+        "value of its scale",
+        f"outcome={outcome!r}",
+        choices,
+    )
+
+
+def _ask_passes(outcome: str, words: pl.Series) -> None:
+    """Raise, with the command to type, where a few words may be passes or failures."""
+    seen = words.str.strip_chars().unique().sort().to_list()
+    if len(seen) > _MAX_WORDS:
+        return
+    first = seen[0]
+    when = f"if {first} alone is a pass; repeat --passes for each value that is one"
+    choices = {f"--passes {quote(first)}": (f"passes=[{first!r}]", when)}
+    raise DirectionError(
+        f"outcome {outcome!r} has {', '.join(seen)}, and only you know which of them are passes",
+        f"outcome={outcome!r}",
+        choices,
+    )
+
+
+_MAX_WORDS = 12
+"""Different values up to which a column of words may be an outcome: marks from A to F, twice."""
 
 
 def _find_worths(words: set[str]) -> dict[str, float]:

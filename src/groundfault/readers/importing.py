@@ -21,6 +21,7 @@ from groundfault.base.folders import is_unfinished, replace_folder
 from groundfault.base.progress import Progress, listener
 from groundfault.base.reading import read_json_object, readable
 from groundfault.core.column_names import means_pass
+from groundfault.core.columns import names_a_thing
 from groundfault.core.roles import Roles, read_roles
 from groundfault.errors import InputError
 from groundfault.readers.account import Account, LogRead
@@ -382,17 +383,27 @@ def _unknown(path: Path, reader: str | None) -> str:
         return f"{path} is UTF-16 text, not UTF-8; convert it first (iconv -f UTF-16 -t UTF-8)"
     if reader:
         return f"{path} is no log of {reader}"
-    known = ", ".join(readers.known())
     return (
-        f"{path}: no reader knows this file ({known}); {_advise_table(path)}; or say in a file "
-        "what its columns are (--map)"
+        f"{path} is no log that a reader knows; {_advise_table(path)}, or describe its columns in "
+        "a file (--map FILE)"
     )
 
 
 def _advise_table(*sources: str | Path) -> str:
     # a whole command, since import has no --outcome
     names = " ".join(quote(str(source)) for source in sources)
-    return f"if it is a table, name its columns: groundfault audit {names} --id COL --outcome COL"
+    try:
+        columns = read_table(sources[0])[0].columns
+    except InputError:
+        columns = []
+    ids = [c for c in columns if names_a_thing(c)] or ["COL"] * (not columns)
+    told = [c for c in columns if means_pass(c) is not None]
+    flags = "".join(f" --id {quote(name)}" for name in ids[:1])
+    asked = "" if told or not columns else f", where COL is one of {', '.join(columns[:12])}"
+    return (
+        "if it is a table, name its outcome column: groundfault audit "
+        f"{names}{flags} --outcome {quote(told[0]) if told else 'COL'}{asked}"
+    )
 
 
 def digest_log(path: Path) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from groundfault.auditing.messages import describe_unused
 from groundfault.auditing.report import Report
 from groundfault.auditing.scorers import ScorerAudits
 from groundfault.core.finding import Finding, Verdict
@@ -177,6 +178,7 @@ def _list_why(outline: Outline, *, terminal: bool = False) -> Iterator[Content]:
     yield f"Findings: {outline.tally}" if report.modes else outline.tally
     yield outline.better, outline.alike, words.clean(report.parts)
     yield description_tables.describe_arms(report), describe_counting(report)
+    yield (f"{words.capital(words.clean(one))}." for one in describe_unused(report.unused))
     yield outline.conclusion, outline.footing, outline.unscored if terminal else None
     hints = map(words.capital, report.hints)
     yield Bullets(tuple((f"{hint}.",) for hint in hints)) if report.hints else None

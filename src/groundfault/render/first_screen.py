@@ -61,9 +61,7 @@ def describe_reading(outline: Outline) -> str:
     report, parts = outline.report, []
     if report.manifest.grading:
         parts.append(f"Read {words.clean(report.manifest.grading)}.")
-    remarks = report.mode_search.remarks if report.mode_search else report.unused
-    sentences = (one for one in remarks if one.startswith("not used in rules"))
-    if names := [words.clean(one.rpartition(": ")[2]) for one in sentences]:
+    if names := [words.clean(name) for group in report.unused.values() for name in group]:
         parts.append(f"Not used in rules: {words.listing(names, _MAX_UNUSED)}.")
     return " ".join(filter(None, [*parts, describe_scorer(report)]))
 
