@@ -17,8 +17,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.base.arrays import Floats, Places
-from groundfault.core.column_names import describes_answer, holds_question
-from groundfault.core.columns import Column, Kind, list_examples, names_a_thing, profile
+from groundfault.core.column_names import describes_answer, holds_question, names_a_thing
+from groundfault.core.columns import Column, Kind, list_examples, profile
 from groundfault.core.evidence import Evidence
 from groundfault.core.roles import list_parts
 from groundfault.core.units import average_losses

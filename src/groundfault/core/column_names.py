@@ -53,6 +53,10 @@ _BESIDE = frozenset(
     "overall total raw judge grader human auto my its strict loose rate".split()
 )
 
+_NAMES_A_THING = re.compile(
+    r"(^|[_\W])(id|ids|idx|index|uuid|guid|hash|sha\d*|md5|seed)$", re.IGNORECASE
+)
+
 
 _DIRECTIONS = {
     "--positive-is-good": ("positive_is_good=True", "if 1 is a pass"),
@@ -216,3 +220,14 @@ def describes_answer(column: str) -> bool:
     [True, False, True]
     """
     return measures_answer(column) or holds_answer(column)
+
+
+def names_a_thing(column: str) -> bool:
+    """Return whether a column's name says that it holds ids, hashes or seeds.
+
+    Examples
+    --------
+    >>> [names_a_thing(name) for name in ("item_id", "row index", "width")]
+    [True, True, False]
+    """
+    return _NAMES_A_THING.search(column) is not None

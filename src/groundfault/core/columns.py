@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -14,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.core.candidate import Candidate
+from groundfault.core.column_names import names_a_thing
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
 from groundfault.errors import InputError
@@ -25,9 +25,6 @@ LEVELS = 60
 _SAMPLE = 20_000
 # distinct values in a sample up to which all rows are counted
 _COUNTED = 1_000
-_NAMES_A_THING = re.compile(
-    r"(^|[_\W])(id|ids|idx|index|uuid|guid|hash|sha\d*|md5|seed)$", re.IGNORECASE
-)
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 """Scripts that put no spaces between words, for a class of characters."""
 # of words with a mark between them; and what is random, or a number, however it is parted
@@ -274,17 +271,6 @@ def _kind(
     return (
         Kind.TEXT if 2 * max(measures.get("spaced", 0), parted) > measures["present"] else Kind.CODE
     )
-
-
-def names_a_thing(column: str) -> bool:
-    """Return whether a column's name says that it holds ids, hashes or seeds.
-
-    Examples
-    --------
-    >>> [names_a_thing(name) for name in ("item_id", "row index", "width")]
-    [True, True, False]
-    """
-    return _NAMES_A_THING.search(column) is not None
 
 
 def _never_repeats(measures: dict[str, Any]) -> bool:

@@ -112,27 +112,23 @@ class Evidence:
         Parameters
         ----------
         source : path, or a table in memory
-            CSV, JSONL, Parquet or Arrow file, a directory of files of one kind, or one that
-            ``save_to_disk`` of Hugging Face wrote; a polars, pandas, Arrow or DuckDB table, a data
-            set of Hugging Face, a dict of columns or a list of dicts.
+            A file or a directory of files of one kind, also of ``save_to_disk``; or a table of
+            polars, pandas, Arrow, DuckDB or Hugging Face, a dict of columns, a list of dicts.
         outcome, id, model, repeat, group, split, status, null_outcome : str, optional
             Columns, and a status; see `Roles`.
         positive_is_good : bool, optional
-            Whether a 1 in the outcome column is a pass. Left out, it is a failure, unless the
-            column's name says otherwise: one called ``correct``, ``passed`` or ``score`` stops
-            with both calls to choose from.
+            Whether a 1 in the outcome column is a pass; by default a failure, and a column named
+            ``correct``, ``passed`` or ``score`` stops with both calls to choose from.
         scale : pair of float, optional
-            Worst and best value, where the outcome is a score on a scale such as 1 to 5.
-        passes : sequence of str
-            Values of the outcome that are passes, such as A; all others are failures.
-        ignore, instrument, post_outcome, allow_leakage, count_as_failed : sequence of str
-            Columns, and statuses; see `Roles`.
+            Worst and best value of a score such as 1 to 5.
+        passes, ignore, instrument, post_outcome, allow_leakage, count_as_failed : sequence of str
+            Values of the outcome that are passes; columns; and statuses. See `Roles`.
 
         Raises
         ------
         InputError
-            If the file cannot be read, a column is missing, an outcome is not in [0, 1], a key
-            repeats, or nothing says which way an outcome such as ``correct`` points.
+            If the file cannot be read, a column is missing, a key repeats, or only the caller can
+            say which outcomes are passes.
         """
         from groundfault.readers.configurations import CONFIGURATION
         from groundfault.readers.grades import read_grades

@@ -20,8 +20,7 @@ from groundfault.base.files import explain_failure, spell_path, write_text
 from groundfault.base.folders import is_unfinished, replace_folder
 from groundfault.base.progress import Progress, listener
 from groundfault.base.reading import read_json_object, readable
-from groundfault.core.column_names import means_pass
-from groundfault.core.columns import names_a_thing
+from groundfault.core.column_names import means_pass, names_a_thing
 from groundfault.core.roles import Roles, read_roles
 from groundfault.errors import InputError
 from groundfault.readers.account import Account, LogRead
