@@ -504,6 +504,7 @@ FREE = (
     "roles",
     "detectable",
     "detectable_by",
+    "unused",
     "texts",
 )
 
