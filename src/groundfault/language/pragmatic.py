@@ -17,10 +17,6 @@ from groundfault.language.words import read_words
 if TYPE_CHECKING:
     from spacy.tokens import Doc
 
-PEOPLE = frozenset({"PERSON", "PER"})
-ORGANISATIONS = frozenset({"ORG"})
-LOCATIONS = frozenset({"GPE", "LOC", "FAC"})
-PRODUCTS = frozenset({"PRODUCT"})
 TOXIC = ("toxicity", "toxic", "TOXIC")
 
 # words after a negation that it turns: VADER (Hutto and Gilbert 2014) also looks at three
