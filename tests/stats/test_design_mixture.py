@@ -9,9 +9,13 @@ import pytest
 from designs import full_sample
 from scipy.stats import hypergeom
 
-from groundfault.stats import design_mixture
-from groundfault.stats.design_mixture import DesignMixture, chance_of_support
-from groundfault.stats.power import Design, minimum_detectable_lift
+from groundfault.stats import power
+from groundfault.stats.power import (
+    Design,
+    DesignMixture,
+    chance_of_support,
+    minimum_detectable_lift,
+)
 
 STRICT, LAX = (full_sample(n=400, on=120, error_rate=0.3, level=level) for level in (0.001, 0.1))
 
@@ -55,15 +59,15 @@ def make_design(min_effect: float = 0.1, rate: float = 0.01) -> Design:
 def test_where_errors_are_rare_only_added_ones_make_a_large_lift() -> None:
     design = make_design()
     assert minimum_detectable_lift(design) is None
-    least = design_mixture.minimum_detectable_rise([design], [1.0])
+    least = power.minimum_detectable_rise([design], [1.0])
     assert least is not None
     assert 0.1 < least < 0.13
-    assert design_mixture.raise_rate(design, least).power(least) >= 0.8
-    assert design_mixture.raise_rate(design, 0.95 * least).power(0.95 * least) < 0.8
+    assert power.raise_rate(design, least).power(least) >= 0.8
+    assert power.raise_rate(design, 0.95 * least).power(0.95 * least) < 0.8
 
 
 def test_the_power_is_that_of_simulated_slices() -> None:
-    design = design_mixture.raise_rate(make_design(0.02), 0.03)
+    design = power.raise_rate(make_design(0.02), 0.03)
     rng = np.random.default_rng(0)
     on, off = rng.binomial(600, 0.04, 4000), rng.binomial(1400, 0.01, 4000)
     p = 2 * hypergeom.sf(on - 1, 2000, on + off, 600)
@@ -72,12 +76,12 @@ def test_the_power_is_that_of_simulated_slices() -> None:
 
 
 def test_what_is_seldom_tested_is_not_found() -> None:
-    assert design_mixture.minimum_detectable_rise([make_design()], [0.7]) is None
-    assert design_mixture.minimum_detectable_rise([make_design(rate=1.0)], [1.0]) is None
+    assert power.minimum_detectable_rise([make_design()], [0.7]) is None
+    assert power.minimum_detectable_rise([make_design(rate=1.0)], [1.0]) is None
 
 
 def test_graded_losses_vary_more_with_a_slice_that_stands_out() -> None:
     graded = full_sample(n=2000, on=600, error_rate=0.05, level=0.01, min_effect=0.0, variance=0.01)
-    raised = design_mixture.raise_rate(graded, 0.2)
+    raised = power.raise_rate(graded, 0.2)
     assert raised.error_rate == pytest.approx(0.11)
     assert raised.variance == pytest.approx(0.01 + 0.3 * 0.7 * 0.04)

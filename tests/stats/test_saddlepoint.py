@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from groundfault.stats.saddlepoint import saddlepoint
+from groundfault.stats.null_kernels import saddlepoint
 
 
 @pytest.mark.parametrize("shape", ["lognormal", "beta", "mostly zero"])

@@ -17,9 +17,8 @@ from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
 from groundfault.judges.confirm import least_score
-from groundfault.stats import design_mixture, flips, power
-from groundfault.stats.design_mixture import DesignMixture, chance_of_support
-from groundfault.stats.power import Design, Stage
+from groundfault.stats import flips, power
+from groundfault.stats.power import Design, DesignMixture, Stage, chance_of_support
 
 POWER = 0.8  # the usual convention (Cohen 1988)
 PREVALENCES = (0.1, 0.3, 0.5)  # a rare slice, a usual one, half of the units
@@ -100,7 +99,7 @@ def _find_least_lift(mixture: DesignMixture) -> float | None:
     if lift is not None:
         return lift
     weights = [mixture.tested * weight for weight in mixture.weights]
-    return design_mixture.minimum_detectable_rise(mixture.designs, weights, POWER)
+    return power.minimum_detectable_rise(mixture.designs, weights, POWER)
 
 
 def _full_sample(

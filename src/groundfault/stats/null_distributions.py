@@ -335,7 +335,7 @@ def from_values(values: NDArray[np.int64] | Floats, tables: ContingencyTables) -
     tables : ContingencyTables
         Hypotheses over all these units.
     """
-    from groundfault.stats.saddlepoint import saddlepoint
+    from groundfault.stats.null_kernels import saddlepoint
 
     sizes = np.unique(tables.on)
     if tables.denominator and countable(np.asarray(values, dtype=np.int64), sizes):
