@@ -62,31 +62,34 @@ def filled(text: str) -> str:
 def command_line() -> str:
     """Describe every command: its help, its arguments and all of its options."""
     context = click.Context(cli, info_name="groundfault")
-    return "\n\n".join(_command(context, name) for name in cli.list_commands(context))
+    return "\n\n".join(_command(context, name, "##") for name in cli.list_commands(context))
 
 
-def commands() -> Iterator[tuple[str, click.Command]]:
-    """Yield every command by name."""
-    context = click.Context(cli, info_name="groundfault")
-    for name in cli.list_commands(context):
-        command = cli.get_command(context, name)
+def commands(
+    group: click.Group = cli, path: str = "groundfault"
+) -> Iterator[tuple[str, click.Command]]:
+    """Yield every command by its whole name, and after a group the commands in it."""
+    context = click.Context(group, info_name=path)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         assert command is not None
-        yield name, command
+        yield f"{path} {name}", command
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path} {name}")
 
 
-def _command(context: click.Context, name: str) -> str:
-    command = cli.get_command(context, name)
+def _command(parent: click.Context, name: str, heading: str) -> str:
+    """Describe a command and those under it, each under a heading one level deeper."""
+    assert isinstance(parent.command, click.Group)
+    command = parent.command.get_command(parent, name)
     assert command is not None
-    usage = command.collect_usage_pieces(click.Context(command, parent=context, info_name=name))
-    parts = [f"## `groundfault {name}`", _prose(command.help or "")]
-    parts.append(f"```text\ngroundfault {name} {' '.join(usage)}\n```")
-    parts.append(_tables(command))
-    for sub, inner in getattr(command, "commands", {}).items():
-        pieces = inner.collect_usage_pieces(click.Context(inner, info_name=sub))
-        parts.append(f"### `groundfault {name} {sub}`\n\n{_prose(inner.help or '')}")
-        parts.append(
-            f"```text\ngroundfault {name} {sub} {' '.join(pieces)}\n```\n\n{_tables(inner)}"
-        )
+    context = click.Context(command, parent=parent, info_name=name)
+    usage = f"{context.command_path} {' '.join(command.collect_usage_pieces(context))}"
+    parts = [f"{heading} `{context.command_path}`", _prose(command.help or "")]
+    parts += [f"```text\n{usage}\n```", _tables(command)]
+    if isinstance(command, click.Group):
+        inner = command.list_commands(context)
+        parts += [_command(context, each, f"{heading}#") for each in inner]
     return "\n\n".join(parts)
 
 

@@ -174,10 +174,10 @@ def test_a_bad_rule_shows_one_line(tmp_path: Path) -> None:
     "words",
     [
         ("audit", "t.csv", "--outcome", "error", "--no-ledger", "--json"),
-        ("slices", "t.csv", "--outcome", "error", "--json"),
-        ("improve", "t.csv", "--label", "lang", "--out"),
-        ("improve", "t.csv", "--label", "lang", "--json"),
-        ("features", "t.csv", "--text", "lang", "--out"),
+        ("lab", "slices", "t.csv", "--outcome", "error", "--json"),
+        ("lab", "improve", "t.csv", "--label", "lang", "--out"),
+        ("lab", "improve", "t.csv", "--label", "lang", "--json"),
+        ("lab", "features", "t.csv", "--text", "lang", "--out"),
     ],
     ids=" ".join,
 )

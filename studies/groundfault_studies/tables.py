@@ -14,6 +14,7 @@ from typing import Any, Literal
 from groundfault.base.files import write_text
 from groundfault.base.folders import replace_folder
 from groundfault.render import words
+from groundfault.render.page import Page, Section, Table, TableColumn
 
 SCHEMA_VERSION = 1
 
@@ -71,6 +72,20 @@ class PaperTable:
             return [[f"{row.label} (paper)", *paper]]
         return [here, ["  paper", *paper]] if row.paper else [here]
 
+    def to_page_table(self) -> Table:
+        """The table as pages and terminals show it; what the paper prints is set apart."""
+        heads = (
+            TableColumn(head, "text" if kind == "text" else "number")
+            for head, kind in self.columns.values()
+        )
+        lines = [
+            (tuple(line), "printed" if not row.here or number > 0 else "")
+            for row in self.rows
+            for number, line in enumerate(self.format_row(row))
+        ]
+        rows, classes = tuple(line for line, _ in lines), tuple(kind for _, kind in lines)
+        return Table(self.title, (TableColumn(""), *heads), rows, self.note, classes=classes)
+
     def agreement(self) -> tuple[int, int]:
         """How many of the numbers that the paper prints come out the same to its last digit, and
         how many there are.
@@ -125,21 +140,23 @@ class PaperStudy:
         """The whole study as JSON."""
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
 
+    def make_page(self, folder: str | None = None) -> Page:
+        """Make the page of the study; ``folder`` is where it is written to."""
+        printed = any(row.paper for table in self.tables for row in table.rows)
+        marked = " Lines marked paper are what it prints." if printed else ""
+        footer = f"Written to {Path(folder) / f'{self.name}.md'} and .json" if folder else ""
+        sections = [Section.of(table.to_page_table()) for table in self.tables]
+        source = f"{self.source}.{marked}"
+        return Page("study", source, self.title, sections=sections, footer=footer)
+
     def to_markdown(self) -> str:
         """The whole study as GitHub-flavoured Markdown."""
         from groundfault.render.markdown import escape, set_table
-        from groundfault.render.page import Table, TableColumn
 
         blocks = [f"# {escape(self.title)}", f"{escape(self.source)}."]
         for table in self.tables:
-            columns = tuple(
-                TableColumn(heading, "text" if kind == "text" else "number")
-                for heading, kind in table.columns.values()
-            )
-            rows = (tuple(line) for row in table.rows for line in table.format_row(row))
-            content = Table(table.title, (TableColumn(""), *columns), tuple(rows))
             blocks += [f"## {escape(table.title)}", escape(table.note)]
-            blocks.append(set_table(content, caption=False))
+            blocks.append(set_table(table.to_page_table(), caption=False))
         blocks += [f"![{escape(name)}]({self.name}-{name}.svg)" for name in self.figures]
         blocks += [f"Not computed: {escape(what)}." for what in self.lacking]
         return "\n\n".join(blocks) + "\n"

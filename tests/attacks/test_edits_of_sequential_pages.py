@@ -1,4 +1,4 @@
-"""Edits of a folder of `sequential report`: its pages say what its JSON says, or verify fails."""
+"""Edits of a folder of `label report`: its pages say what its JSON says, or verify fails."""
 
 from __future__ import annotations
 

@@ -404,7 +404,7 @@ def door_command() -> Any:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setitem(door._COMMANDS, "gate", ("reports", ""))
+    monkeypatch.setitem(door._FRONT, "gate", ("reports", ""))
     monkeypatch.setattr(sys, "argv", ["groundfault", "gate", *arguments])
     try:
         door.main()

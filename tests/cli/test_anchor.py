@@ -34,7 +34,7 @@ def test_an_erased_ledger_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return groundfault.audit(evidence, plan, candidates, modes=False)
 
     audit(seed=1)
-    signed = run("anchor", key, "--out", "first.anchor")
+    signed = run("lab", "anchor", key, "--out", "first.anchor")
     assert signed.output == "signed: first.anchor and first.anchor.sig\n"
     # erased, and audited again: the new ledger is whole, and says "1 time"
     Path("book.db").unlink()
@@ -61,4 +61,4 @@ def test_options_that_say_nothing_alone_are_refused(
             raise run(*words).exception
     monkeypatch.setenv(VARIABLE, "off")
     with pytest.raises(PlanError, match="name the ledger to sign"):
-        raise run("anchor", "key").exception
+        raise run("lab", "anchor", "key").exception

@@ -51,7 +51,7 @@ def test_a_plan_names_the_command_that_begins_it(place: Path) -> None:
     plan = "case", "plan", place / "case", "--lift", 0.9
     can = run(*plan, "--budget", 60, "--runs", 10).output
     assert "60 labels can confirm 1 mode with a power of 80%" in can
-    assert f"sequential confirm --case {place / 'case'} --mode 1 --budget 60 --label file" in can
+    assert f"label confirm --case {place / 'case'} --mode 1 --budget 60 --label file" in can
     cannot = run(*plan, "--budget", 3, "--runs", 2).output
     assert "can confirm no mode" in cannot
     assert "not mode 1: 0% alone" in cannot
@@ -62,7 +62,7 @@ def test_commands_to_go_on_with_can_be_pasted(place: Path, monkeypatch: pytest.M
     monkeypatch.chdir(place)
     for step in (("case", "status"), ("case", "plan", "--lift", 0.9, "--budget", 60, "--runs", 2)):
         words = " ".join(run(*step, "my case").output.split())
-        assert "groundfault sequential confirm --case 'my case' " in words
+        assert "groundfault label confirm --case 'my case' " in words
         assert "--label file" in words
 
 
@@ -72,15 +72,13 @@ def test_steps_hand_over(place: Path) -> None:
     command = f"--case {place / 'case'} --label file (begin it) costs at most 80 labels"
     assert command in " ".join(before.split())
     assert "it says which modes N labels can confirm" in " ".join(before.split())
-    stopped = run(
-        "sequential", "confirm", "--case", place / "case", "--label", "ask", typed="p\nq\n"
-    )
+    stopped = run("label", "confirm", "--case", place / "case", "--label", "ask", typed="p\nq\n")
     assert "what was recorded is safe" in stopped.output
     assert "score: [p]assed, [f]ailed, [u]nscorable, [q]uit" in stopped.output
     state = json.loads(run("case", "status", place / "case", "--json", "-").output)
     assert (state["labelled"], state["modes"][0]["standing"]) == (1, "open")
     assert "go on with it" in " ".join(run("case", "status", place / "case").output.split())
-    labelled = run("sequential", "confirm", "--case", place / "case", "--label", "file")
+    labelled = run("label", "confirm", "--case", place / "case", "--label", "file")
     assert labelled.exit_code == 0, labelled.output
     assert "confirmed: mode 1" in labelled.output
     report = run("case", "report", place / "case")
@@ -94,25 +92,25 @@ def test_steps_hand_over(place: Path) -> None:
 def test_probe_and_review_hand_over(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
     columns = ("--question", "ask", "--target", "key")
-    early = run("probe", "init", "--case", "probed", *columns)
+    early = run("lab", "probe", "init", "--case", "probed", *columns)
     assert "choose the modes to confirm first" in str(early.exception)
-    run("sequential", "confirm", "--case", "probed", "--label", "ask", typed="q\n")
+    run("label", "confirm", "--case", "probed", "--label", "ask", typed="q\n")
     words = ComponentGroup("start", (Option("plain"), Option("please", "Please answer.")))
     Grammar("two", (words,), "{start} {question}").write(place / "words.toml")
-    begun = run("probe", "init", "--case", "probed", *columns, "--grammar", "words.toml")
+    begun = run("lab", "probe", "init", "--case", "probed", *columns, "--grammar", "words.toml")
     assert "2 wordings" in begun.output, begun.output
     status = " ".join(run("case", "status", "probed").output.split())
-    assert "groundfault probe run --case probed --model NAME costs" in status
+    assert "groundfault lab probe run --case probed --model NAME costs" in status
     prompts = probes(Bank.load("probed/probe/bank.toml"), Grammar.load("words.toml"))
     lines = [
         json.dumps({"prompt": p.prompt, "response": "0" if "de:" in p.prompt else p.task.answer})
         for p in prompts
     ]
     (place / "answers.jsonl").write_text("\n".join(lines))
-    asked = run("probe", "run", "--case", "probed", "--model", "replay:answers.jsonl")
-    assert "next: groundfault probe review --case probed" in asked.output, asked.output
+    asked = run("lab", "probe", "run", "--case", "probed", "--model", "replay:answers.jsonl")
+    assert "next: groundfault label review --case probed" in asked.output, asked.output
     sheet = ("--reviewer", "ana", "--export", "sheet.csv")
-    assert "fill in" in run("probe", "review", "--case", "probed", *sheet).output
+    assert "fill in" in run("label", "review", "--case", "probed", *sheet).output
     report = " ".join(run("case", "report", "probed").output.split())
     assert "holds in other words" in report
     assert "0 of" in report
@@ -126,15 +124,15 @@ def test_probe_and_review_hand_over(place: Path, monkeypatch: pytest.MonkeyPatch
         (["audit", "other.csv", "--case", "case"], "SOURCE does not go with --case"),
         (["audit"], "Missing argument 'SOURCE...'"),
         (["audit", "--case", "."], "is no case"),
-        (["sequential", "confirm", "t.csv", "--mode", "1", "--label", "file"], "name it with"),
-        (["sequential", "confirm", "--case", "case", "--label", "cmd"], "needs --command"),
-        (["probe", "init"], "Missing argument 'FOLDER'"),
-        (["probe", "run", "--model", "x"], "Missing argument 'CONFIG'"),
-        (["probe", "init", "bank", "--mode", "1"], "name it with --case"),
-        (["probe", "init", "--case", "case"], "holds the question: --question COL"),
-        (["probe", "init", "bank", "--case", "case"], "FOLDER does not go with --case"),
-        (["probe", "review", "--case", "case", "--store", "x"], "--store does not go with --case"),
-        (["probe", "review", "--case", "case", "--status"], "holds no runs"),
+        (["label", "confirm", "t.csv", "--mode", "1", "--label", "file"], "name it with"),
+        (["label", "confirm", "--case", "case", "--label", "cmd"], "needs --command"),
+        (["lab", "probe", "init"], "Missing argument 'FOLDER'"),
+        (["lab", "probe", "run", "--model", "x"], "Missing argument 'CONFIG'"),
+        (["lab", "probe", "init", "bank", "--mode", "1"], "name it with --case"),
+        (["lab", "probe", "init", "--case", "case"], "holds the question: --question COL"),
+        (["lab", "probe", "init", "bank", "--case", "case"], "FOLDER does not go with --case"),
+        (["label", "review", "--case", "case", "--store", "x"], "--store does not go with --case"),
+        (["label", "review", "--case", "case", "--status"], "holds no runs"),
         (["verify", "case", "--no-ledger"], "its ledger in its folder"),
         (
             "case new case --from answers.csv --outcome right --positive-is-good".split(),

@@ -11,10 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from groundfault.cli.command import GroupedCommand, option
-from groundfault.cli.main import _COMMANDS, cli
+from groundfault.cli.main import _LAB, cli, lab
 
 MANY = 12
 LETTERS = 60
+SCREEN = 40
 
 
 @click.command(cls=GroupedCommand, first="size")
@@ -129,11 +130,31 @@ def test_a_command_says_first_in_at_most_sixty_letters_what_it_does() -> None:
 
 
 def test_the_list_of_commands_has_their_first_sentences() -> None:
-    context = click.Context(cli)
-    for name, (_, line) in _COMMANDS.items():
-        command = cli.get_command(context, name)
-        assert command is not None
-        assert line == first_sentence(command)
+    for group in (cli, lab):
+        context = click.Context(group)
+        for name, (_, line) in group.lines.items():
+            command = group.get_command(context, name)
+            assert command is not None
+            assert line == first_sentence(command)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("sequential plan", "label plan"), ("probe review", "label review")]
+    + [(name, f"lab {name}") for name in _LAB],
+)
+def test_a_command_that_moved_works_under_its_old_name_with_a_note(old: str, new: str) -> None:
+    was, now = (CliRunner().invoke(cli, [*words.split(), "--help"]) for words in (old, new))
+    assert (was.exit_code, was.stdout) == (0, now.stdout)
+    assert "removed in the next minor release" in was.stderr
+    assert now.stderr == ""
+
+
+def test_the_first_help_fits_a_screen_and_begins_with_eight_commands() -> None:
+    help_ = CliRunner().invoke(cli, ["--help"]).output
+    assert len(help_.splitlines()) <= SCREEN
+    names = list(cli.lines)
+    assert names[:8] == "audit open compare gate label case export verify".split()
 
 
 def test_the_old_flags_of_an_audit_work(tmp_path: Path) -> None:

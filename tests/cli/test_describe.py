@@ -23,7 +23,17 @@ RULES = [
     (["1 in all"], ['{"1": "no"}']),
 ]
 SOURCE = ("items.csv", "--id", "id", "--outcome", "error")
-DESCRIBE = ("describe", *SOURCE, "--describer", "openai/large", "--rounds", "1", "--check", "5")
+DESCRIBE = (
+    "lab",
+    "describe",
+    *SOURCE,
+    "--describer",
+    "openai/large",
+    "--rounds",
+    "1",
+    "--check",
+    "5",
+)
 
 
 @pytest.fixture(scope="module")

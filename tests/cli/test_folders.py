@@ -44,7 +44,7 @@ def write_study(place: Path) -> None:
 
 def report_sequential(place: Path) -> None:
     certificate = FIXTURES / "sequential" / "certificate.json"
-    words = ["sequential", "report", str(certificate), "--out", str(place)]
+    words = ["label", "report", str(certificate), "--out", str(place)]
     result = CliRunner().invoke(cli, words)
     if result.exception is not None:
         raise result.exception

@@ -1,4 +1,4 @@
-"""``groundfault improve``: a table in, a ranked list out, with its worth beside confidence."""
+"""``groundfault lab improve``: a table in, a ranked list out, with its worth beside confidence."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
 
 
 def run(path: Path, *words: str) -> Result:
-    arguments = ["improve", str(path), "--label", "label", "--id", "id", *SMALL, *words]
+    arguments = ["lab", "improve", str(path), "--label", "label", "--id", "id", *SMALL, *words]
     return CliRunner().invoke(cli, arguments, catch_exceptions=False)
 
 

@@ -65,7 +65,7 @@ def test_no_error_ends_as_a_gate_that_failed(
     assert describe_end(error) == (status, line)
 
 
-@pytest.mark.parametrize("words", [(), ("case",), ("sequential",)])
+@pytest.mark.parametrize("words", [(), ("case",), ("label",), ("lab",)])
 def test_the_name_of_a_group_alone_prints_its_help_in_its_lines(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:

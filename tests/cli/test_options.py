@@ -9,20 +9,21 @@ import pytest
 
 from groundfault.base.holdout_events import OPENED
 from groundfault.base.ledger import Ledger
-from groundfault.cli.audit import audit
+from groundfault.cli.audit import audit, compare
+from groundfault.cli.label import label
 from groundfault.cli.main import cli
 from groundfault.cli.probe import probe
 from groundfault.cli.reading import choose_ledger
-from groundfault.cli.sequential import sequential
 from groundfault.cli.taxonomy import taxonomy
 from groundfault.errors import PlanError
 
 COMMANDS = {
     "audit": audit,
-    "taxonomy fit": taxonomy.commands["fit"],
-    "sequential confirm": sequential.commands["confirm"],
-    "sequential run": sequential.commands["run"],
-    "probe report": probe.commands["report"],
+    "compare": compare,
+    "lab taxonomy fit": taxonomy.commands["fit"],
+    "label confirm": label.commands["confirm"],
+    "label run": label.commands["run"],
+    "lab probe report": probe.commands["report"],
 }
 NONE = {"ledger": None, "no_ledger": False, "reopen": None}
 

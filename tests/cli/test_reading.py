@@ -18,10 +18,10 @@ from groundfault.errors import InputError
 COMMANDS = (
     "audit answers.csv --no-ledger",
     "check answers.csv",
-    "slices answers.csv",
-    "explain answers.csv --text lang",
-    "taxonomy fit answers.csv --model-column lang --out fit",
-    "sequential confirm answers.csv --label file",
+    "lab slices answers.csv",
+    "lab explain answers.csv --text lang",
+    "lab taxonomy fit answers.csv --model-column lang --out fit",
+    "label confirm answers.csv --label file",
 )
 
 
@@ -93,7 +93,7 @@ def test_every_command_with_an_outcome_has_the_one_option() -> None:
 
 def confirm(arguments: str, text: str | None = None) -> Result:
     return run(
-        "sequential confirm answers.csv --id id --seed 3 --candidate \"de: lang = 'de'\" "
+        "label confirm answers.csv --id id --seed 3 --candidate \"de: lang = 'de'\" "
         f"--no-ledger --limit 60 {arguments}",
         text,
     )
@@ -140,7 +140,7 @@ def test_a_person_types_words_whatever_a_1_means() -> None:
 
 def test_scores_named_like_a_failure_stop_a_sequential_audit() -> None:
     command = (
-        "sequential run answers.csv --id id --groups lang --threshold 0.85 --label file "
+        "label run answers.csv --id id --groups lang --threshold 0.85 --label file "
         "--scores error --no-ledger --policy stratified"
     )
     result = run(command)

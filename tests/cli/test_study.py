@@ -1,4 +1,4 @@
-"""``groundfault study`` without the distribution of the studies."""
+"""``groundfault lab study`` without the distribution of the studies."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""``groundfault features``: texts become columns, what is lacking is said, and nothing is annotated
-twice.
+"""``groundfault lab features``: texts become columns, what is lacking is said, and nothing is
+annotated twice.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def test_without_spacy_one_line_says_what_to_install(
     monkeypatch.setattr(
         sys,
         "argv",
-        ["", "features", str(table), "--text", "question", "-o", str(tmp_path / "o.csv")],
+        ["", "lab", "features", str(table), "--text", "question", "-o", str(tmp_path / "o.csv")],
     )
     load_pipeline.cache_clear()
     with pytest.raises(SystemExit, match="2"):

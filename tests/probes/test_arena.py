@@ -27,7 +27,7 @@ from groundfault_studies import probe_policies
 
 
 def shell(*args: Any) -> Result:
-    return CliRunner().invoke(cli, ["probe", "arena", *map(str, args)])
+    return CliRunner().invoke(cli, ["lab", "probe", "arena", *map(str, args)])
 
 
 def lines(*rows: dict[str, Any] | str) -> str:

@@ -303,7 +303,7 @@ def test_a_bank_without_keys_from_the_shell(tmp_path: Path) -> None:
     table.write_text("question,target\nHow many legs has a hen?,2\nAnd two cows?,8\n")
 
     def call(*words: str) -> Any:
-        return CliRunner().invoke(cli, ["probe", "init", *words])
+        return CliRunner().invoke(cli, ["lab", "probe", "init", *words])
 
     ask = ("--from", str(table), "--question", "question")
     done = call(str(tmp_path / "a"), *ask, "--no-key", "--rule", "integer")

@@ -356,7 +356,7 @@ def test_a_package_without_a_review(tmp_path: Path, planted: Planted) -> None:
 
 
 def invoke(*words: object) -> Any:
-    return CliRunner().invoke(cli, ["probe", *map(str, words)])
+    return CliRunner().invoke(cli, ["lab", "probe", *map(str, words)])
 
 
 def test_commands(audit: ReviewedRuns, tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def runs(tmp_path: Path) -> Path:
 
 
 def call(*arguments: Any, keys: str | None = None) -> Result:
-    return CliRunner().invoke(cli, ["probe", "review", *map(str, arguments)], input=keys)
+    return CliRunner().invoke(cli, ["label", "review", *map(str, arguments)], input=keys)
 
 
 # ----------------------------------------------------------------------------------- what is queued

@@ -634,7 +634,7 @@ def test_a_model_that_answers_for_another_is_recorded_once_said_and_reported(
         run(config(home), Saying(answer), out=folder)
     assert [event for event in read_events(folder) if event[0] == "probe_other_model"] == recorded
     assert runs.other_models == (("large-70b", "tiny-1"),)
-    report = CliRunner().invoke(cli, ["probe", "report", str(folder), "--json", "-"])
+    report = CliRunner().invoke(cli, ["lab", "probe", "report", str(folder), "--json", "-"])
     assert "answered as 'tiny-1'" in json.loads(report.stdout)["open"][0]
 
 
@@ -651,11 +651,11 @@ def replay(home: Path, **more: str) -> str:
 
 
 def test_the_command(home: Path) -> None:
-    call = ["probe", "run", str(home / "config.toml"), "--model", replay(home)]
+    call = ["lab", "probe", "run", str(home / "config.toml"), "--model", replay(home)]
     items_by_row = CliRunner().invoke(cli, call)
     assert items_by_row.exit_code == 0, items_by_row.output
     assert "stratified" in items_by_row.output
-    assert f"next: groundfault probe review {home / 'runs'}" in items_by_row.output
+    assert f"next: groundfault label review {home / 'runs'}" in items_by_row.output
     assert CliRunner().invoke(cli, [*call, "--quiet"]).output == ""
     content = json.loads(CliRunner().invoke(cli, [*call, "--json", "-"]).output)
     assert content["other_models"] == []
@@ -675,11 +675,11 @@ def test_a_config_that_is_missing_is_named_before_a_library_that_is(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
-    call = ["probe", "run", str(home / "nowhere.toml"), "--model", "openai/one"]
+    call = ["lab", "probe", "run", str(home / "nowhere.toml"), "--model", "openai/one"]
     result = CliRunner().invoke(cli, call)
     assert isinstance(result.exception, InputError)
     assert "nowhere.toml" in str(result.exception)
-    result = CliRunner().invoke(cli, [*call[:2], str(home / "config.toml"), *call[3:]])
+    result = CliRunner().invoke(cli, [*call[:3], str(home / "config.toml"), *call[4:]])
     assert isinstance(result.exception, MissingExtraError)
 
 
@@ -688,7 +688,7 @@ def test_the_command_counts_prompts_that_must_not_be_asked(home: Path) -> None:
     (home / "grammar.toml").write_text(
         grammar.replace("Read what", "{hint} Read what"), encoding="utf-8"
     )
-    call = ["probe", "run", str(home / "config.toml"), "--model", replay(home)]
+    call = ["lab", "probe", "run", str(home / "config.toml"), "--model", replay(home)]
     assert (
         "54 of 162 prompts are invalid and were not asked" in CliRunner().invoke(cli, call).output
     )

@@ -31,7 +31,7 @@ def old_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def invoke(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, ["probe", *arguments], catch_exceptions=False)
+    return CliRunner().invoke(cli, ["lab", "probe", *arguments], catch_exceptions=False)
 
 
 def contents(folder: Path, *names: str) -> dict[str, bytes]:
@@ -70,7 +70,8 @@ def test_a_finished_run_is_not_changed_by_running_it_again(old_runs: Path) -> No
 
 def test_the_review_is_read(old_runs: Path) -> None:
     for option in ("--status", "--agreement"):
-        result = invoke("review", str(old_runs / "runs"), option, "--json", "-")
+        words = ["label", "review", str(old_runs / "runs"), option, "--json", "-"]
+        result = CliRunner().invoke(cli, words, catch_exceptions=False)
         assert result.exit_code == 0
         assert json.loads(result.stdout)
 
@@ -101,9 +102,9 @@ def test_a_stored_report_is_read_and_written_again(old_runs: Path) -> None:
     ("text", "message"),
     [
         ("{", "is not JSON"),
-        ("[]", "is no JSON of groundfault probe report"),
+        ("[]", "is no JSON of groundfault lab probe report"),
         ('{"schema_version": 2}', "reads versions up to 1"),
-        ('{"schema_version": 1, "more": 0}', "is no JSON of groundfault probe report"),
+        ('{"schema_version": 1, "more": 0}', "is no JSON of groundfault lab probe report"),
     ],
 )
 def test_a_report_of_another_form_is_refused(old_runs: Path, text: str, message: str) -> None:

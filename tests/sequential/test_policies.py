@@ -389,7 +389,7 @@ def test_learners_written_for_the_old_names_still_work():
 
 
 def test_fewer_labels_than_the_papers_auditor_on_the_same_scores(shared):
-    """Spec 6b; the whole comparison is `groundfault study sequential-pool`."""
+    """Spec 6b; the whole comparison is `groundfault lab study sequential-pool`."""
     from polars import col, read_parquet
 
     from groundfault_studies.sequential_pool import SEEDS, audits

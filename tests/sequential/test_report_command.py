@@ -1,4 +1,4 @@
-"""`sequential report`: pages of certificates, of confirmations, and of audits in a ledger."""
+"""`label report`: pages of certificates, of confirmations, and of audits in a ledger."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STORED = Path(__file__).parents[1] / "fixtures" / "v0_1_0" / "sequential"
 
 
 def report(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, ["sequential", "report", *map(str, arguments)])
+    return CliRunner().invoke(cli, ["label", "report", *map(str, arguments)])
 
 
 def test_a_certificate_becomes_a_page_in_three_formats(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from hypothesis import given, settings, strategies as st
 from profiles import count_examples
 
 from groundfault.base.ledger import Ledger
-from groundfault.cli.sequential import sequential
+from groundfault.cli.label import label
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.errors import GroundfaultError, InputError, LedgerError, PlanError
@@ -1445,7 +1445,7 @@ def shell(tmp_path, monkeypatch):
     monkeypatch.delenv("GROUNDFAULT_LEDGER")
 
     def call(*arguments, text=None):
-        return CliRunner().invoke(sequential, [str(a) for a in arguments], input=text)
+        return CliRunner().invoke(label, [str(a) for a in arguments], input=text)
 
     return call
 

@@ -8,7 +8,7 @@ import pytest
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark them; skip them, visibly, where `groundfault study` finds no study."""
+    """Mark them; skip them, visibly, where `groundfault lab study` finds no study."""
     marks = [pytest.mark.studies]
     if not entry_points(group="groundfault.studies"):
         marks.append(pytest.mark.skip(reason="needs the studies: pip install -e ./studies"))

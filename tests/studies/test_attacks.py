@@ -134,7 +134,7 @@ def test_two_attacks_of_one_label_are_refused(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_command_writes_the_tables(coin: Attack, tmp_path: Path) -> None:
-    words = ["study", "attacks", "--only", "99", "--replicates", "5", "--out", str(tmp_path)]
+    words = ["lab", "study", "attacks", "--only", "99", "--replicates", "5", "--out", str(tmp_path)]
     run = CliRunner().invoke(cli, words)
     assert run.exit_code == 0, run.output
     written = json.loads((tmp_path / "attacks.json").read_text())

@@ -1,5 +1,5 @@
-"""`groundfault study janus`: the paper's tables beside its numbers, and what is said where data are
-lacking.
+"""`groundfault lab study janus`: the paper's tables beside its numbers, and what is said where
+data are lacking.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def test_json_and_markdown_hold_everything(whole: PaperStudy, tmp_path: Path) ->
 
 
 def run(*words: str) -> Any:
-    return CliRunner().invoke(cli, ["study", *words])
+    return CliRunner().invoke(cli, ["lab", "study", *words])
 
 
 def test_the_command_shows_what_it_can_and_says_what_is_lacking(
@@ -185,7 +185,7 @@ def test_the_command_shows_what_it_can_and_says_what_is_lacking(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GROUNDFAULT_SHARED", raising=False)
     monkeypatch.setattr(
-        sys, "argv", ["groundfault", "study", "janus", "--splits", "2", "--out", "here"]
+        sys, "argv", ["groundfault", "lab", "study", "janus", "--splits", "2", "--out", "here"]
     )
     with pytest.raises(SystemExit) as result:
         main()
@@ -210,7 +210,7 @@ def test_tables_fit_eighty_columns(whole: PaperStudy, capsys: pytest.CaptureFixt
 
     from groundfault.render.terminal import show
 
-    show(command.make_page(whole, None), Console(width=80))
+    show(whole.make_page(), Console(width=80))
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     assert "claude-3-haiku-20240307" in out

@@ -1,4 +1,4 @@
-"""`groundfault study sequential`: settings, one trajectory for all bets, figures, and going on
+"""`groundfault lab study sequential`: settings, one trajectory for all bets, figures, and going on
 after a kill.
 """
 

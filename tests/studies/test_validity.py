@@ -1,4 +1,4 @@
-"""Type-I error of sequential audits: small versions of `groundfault study validity`, and what a
+"""Type-I error of sequential audits: small versions of `groundfault lab study validity`, and what a
 naive audit does.
 """
 

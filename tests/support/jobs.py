@@ -314,7 +314,7 @@ class Review(Job):
         assert sorted(items) == sorted(sealed), "each item was decided once"
 
     def read(self, home: Path) -> dict[str, Any]:
-        words = ["probe", "review", str(home / "runs"), "--status", "--json", "-"]
+        words = ["label", "review", str(home / "runs"), "--status", "--json", "-"]
         status = CliRunner().invoke(cli, words)
         assert status.exit_code == 0, status.output
         return {
@@ -332,7 +332,7 @@ class ReviewSheet(Review):
 
     def prepare(self, home: Path) -> None:
         super().prepare(home)
-        words = ["probe", "review", str(home / "runs"), "--reviewer", "ana"]
+        words = ["label", "review", str(home / "runs"), "--reviewer", "ana"]
         sheet = home / "sheet.jsonl"
         assert CliRunner().invoke(cli, [*words, "--export", str(sheet)]).exit_code == 0
         answers = {"prompt_valid": "yes", "extraction_valid": "yes", "model_wrong": "no"}

@@ -41,7 +41,7 @@ def nursery() -> Iterator[Nursery]:
 def server(nursery: Nursery, tmp_path: Path) -> Iterator[KillableServer]:
     rows = [f"case-{n},{('de', 'fr', 'ja')[n % 3]},{HOSTILE} {n},{n % 3 < 2:d}" for n in range(90)]
     (tmp_path / "pool.csv").write_text("\n".join(["id,lang,prompt,score", *rows]) + "\n")
-    words = ["sequential", "run", *RULE, "--label", "browser", "--ledger", "ledger.db"]
+    words = ["label", "run", *RULE, "--label", "browser", "--ledger", "ledger.db"]
     server = KillableServer(nursery, words, tmp_path)
     yield server
     server.kill()
@@ -117,7 +117,7 @@ def compare_with_command(there: Certificate, folder: Path) -> None:
 
     words = [*RULE, "--label", "file", "--ledger", str(folder / "other.db")]
     words[0] = str(folder / "pool.csv")
-    run = CliRunner().invoke(cli, ["sequential", "run", *words, "--json", "-"])
+    run = CliRunner().invoke(cli, ["label", "run", *words, "--json", "-"])
     certificates = json.loads(run.stdout), there.to_dict()
     for certificate in certificates:
         certificate["ledger"] = certificate["pool"]["sources"] = None

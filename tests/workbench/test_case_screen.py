@@ -119,7 +119,7 @@ def test_a_case_is_looked_at_before_and_after_its_audit(browser: Browser, tmp_pa
     with serve_in_thread(bench) as home, Watch(browser, home) as page:
         page.goto(home)
         page.get_by_role("link", name="Case").click()
-        expect(page.locator("main")).to_contain_text("groundfault sequential confirm --case")
+        expect(page.locator("main")).to_contain_text("groundfault label confirm --case")
         page.get_by_role("link", name="Examples", exact=True).click()
         rows = len(case.audit_evidence)
         expect(page.locator("main")).to_contain_text(f"all {rows} examples")

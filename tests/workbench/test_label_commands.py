@@ -16,7 +16,7 @@ from groundfault.cli.main import cli
 from groundfault.errors import GroundfaultError
 from groundfault.sequential import Certificate, SequentialAudit
 
-RUN = ["sequential", "run", "pool.csv", "--id", "id", "--groups", "lang", "--threshold", "0.8"]
+RUN = ["label", "run", "pool.csv", "--id", "id", "--groups", "lang", "--threshold", "0.8"]
 RUN += ["--seed", "3", "--policy", "stratified", "--label", "browser"]
 
 

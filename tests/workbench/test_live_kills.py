@@ -21,7 +21,7 @@ pytestmark = [
 ]
 
 KILLS = 20
-RUN = ["sequential", "run", "pool.csv", "--id", "id", "--groups", "lang", "--threshold", "0.8"]
+RUN = ["label", "run", "pool.csv", "--id", "id", "--groups", "lang", "--threshold", "0.8"]
 RUN += ["--seed", "3", "--policy", "stratified", "--label", "browser", "--ledger", "ledger.db"]
 
 

@@ -17,7 +17,7 @@ OFF = "off"
 """Value of the variable that records nothing."""
 
 EARLIER = ("groundfault.db", "audit.db")
-"""Where ``sequential confirm`` and ``sequential run`` of groundfault 0.1 recorded by default."""
+"""Where ``label confirm`` and ``label run`` of groundfault 0.1 recorded by default."""
 
 LedgerChoice: TypeAlias = Ledger | str | Path | bool | None
 

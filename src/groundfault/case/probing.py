@@ -152,14 +152,14 @@ def begin_probe(
     if ProbeChoice.find(case.folder) is not None:
         raise PlanError(
             f"a case has one probe, and this one is in {case.folder / PROBE}: go on with it "
-            "(groundfault probe run --case DIR), or begin another case"
+            "(groundfault lab probe run --case DIR), or begin another case"
         )
     labels = case.choice
     if labels is None:
         # who saw fresh tasks fail could choose to confirm what they showed
         raise PlanError(
             "choose the modes to confirm first, before fresh tasks are asked: "
-            "groundfault sequential confirm --case DIR --label ask"
+            "groundfault label confirm --case DIR --label ask"
         )
     numbers = case.check_modes(labels.modes if modes is None else modes)
     bank = make_bank(case, numbers, pairs, question, target)
@@ -295,7 +295,7 @@ def open_probe(case: Case) -> tuple[Bank, Grammar]:
     """
     choice, place = ProbeChoice.find(case.folder), case.folder / PROBE
     if choice is None:
-        raise PlanError("begin the probe first: groundfault probe init --case DIR")
+        raise PlanError("begin the probe first: groundfault lab probe init --case DIR")
     bank, grammar = Bank.load(place / "bank.toml"), Grammar.load(place / "grammar.toml")
     recorded = [event.body for event in case.ledger.events(PLANNED)]
     hashes = bank.hash, grammar.hash

@@ -1,4 +1,4 @@
-"""``audit``, ``check`` and ``import``: batch audits, and the logs that they read."""
+"""``audit``, ``compare``, ``check`` and ``import``: batch audits, and the logs that they read."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from groundfault.base.progress import Progress
 from groundfault.cli import reading, shared
 from groundfault.cli.command import command
 from groundfault.cli.output import Result, claim_folder, echo_warnings
-from groundfault.cli.settings import Flag, OutFolder, Whole, call, own_options
+from groundfault.cli.settings import Flag, OutFolder, call, own_options
 from groundfault.core.candidate import Candidate
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError
+from groundfault.readers.configurations import split_source
 
 if TYPE_CHECKING:
     from groundfault.auditing.lazy_evidence import LazyEvidence
     from groundfault.auditing.scorers import ScorerAudits
+    from groundfault.core.evidence import Evidence
 
 _NEED_ROWS = (
     "model models repeat where compare robustness scorer disagreement reader map scale "
@@ -33,6 +35,7 @@ _NEED_ROWS = (
 @shared.WHERE
 @shared.repeats_option
 @own_options
+@shared.report_options
 @shared.candidate_options
 @shared.plan_options
 @shared.jobs_option()
@@ -45,10 +48,6 @@ def audit(
     table: str = "",
     compare: tuple[str, str] | None = None,
     every_scorer: bool = False,
-    robustness: Whole = 0,
-    out: str | None = None,
-    no_text: bool = False,
-    why: bool = False,
     progress: Progress,
     **options: Any,
 ) -> Result:
@@ -85,33 +84,74 @@ def audit(
         Judge what changed from model or configuration A to B on the same examples.
     every_scorer
         Audit the logs once by each scorer, at a level that holds for all, and compare.
-
-    Rule
-    ----
-    robustness : N
-        Number of random splits to repeat the audit on.
-
-    Output
-    ------
-    out : DIR
-        Write report.html, report.md, report.json, library.json and SHA256SUMS to this folder.
-    no_text
-        Leave the texts of examples out of the report; their ids stay.
-    why
-        Print all modes and findings, and how sure they are.
     """
+    more = {"engine": engine, "table": table, "compare": compare}
+    return _run(options | more, progress, every_scorer=every_scorer)
+
+
+@command(first="models outcome id positive_is_good scorer where group out")
+@shared.evidence_options
+@shared.WHERE
+@shared.report_options
+@shared.candidate_options
+@shared.plan_options
+@shared.jobs_option()
+@shared.workers_option
+@shared.json_option("the report")
+@shared.ledger_options
+def compare(*, progress: Progress, **options: Any) -> Result:
+    """Say what changed between two models or versions.
+
+    Name two SOURCEs, the earlier first: logs, folders of logs, or tables with the same columns. Or
+    name one SOURCE that holds both models, and choose them by --model A --model B. You get the
+    rules under which the second fails more often than the first, and those under which it fails
+    less often. To compare two reports, use groundfault gate REPORT --baseline REPORT.
+
+    \b
+    groundfault compare logs/monday.eval logs/tuesday.eval
+    groundfault compare base=old.csv new=new.csv --id id --outcome error --out report/
+    groundfault compare results.csv --id id --model-column model --model old --model new \\
+        --outcome correct --positive-is-good
+    """
+    sources, pair = options["sources"], options["models"]
+    if len(sources) > 2 or (len(sources) == 2 and pair):
+        raise InputError("compare takes two SOURCEs; or one, and --model A --model B")
+    if len(sources) == 2:
+        pair = name_pair(*sources)
+        places = [split_source(source)[1] for source in sources]
+        options["sources"] = tuple(f"{n}={place}" for n, place in zip(pair, places, strict=True))
+    return _run(options | {"compare": pair}, progress)
+
+
+def name_pair(first: str, second: str) -> tuple[str, str]:
+    """Return a name for each of two sources: as given, or else by their files or folders."""
+    names = [name or Path(place).stem for name, place in map(split_source, (first, second))]
+    names = [re.sub(r"[^\w.-]+|^\W+", "-", name)[:60].strip("-") for name in names]
+    return (names[0], names[1]) if all(names) and names[0] != names[1] else ("first", "second")
+
+
+def _find_pair(evidence: Evidence, pair: tuple[str, ...]) -> tuple[str, str]:
+    """Return the two models to compare: those named, or all there are."""
+    models = pair or evidence.models
+    if len(models) == 2:
+        return models[0], models[1]
+    raise InputError(
+        f"compare needs two models and has {len(models)} ({', '.join(models)}): name two, the "
+        "earlier first: --model A --model B"
+    )
+
+
+def _run(options: dict[str, Any], progress: Progress, *, every_scorer: bool = False) -> Result:
+    """Audit as the options of `audit` or `compare` have it; an empty pair is the two there are."""
     from groundfault.auditing.flow import audit as run
     from groundfault.render.audit_page import make_scorer_page, make_summary
 
-    plan = call(Plan, options)
+    plan, out = call(Plan, options), options["out"]
     candidates, finders = call(reading.read_candidates, options)
     settings: dict[str, Any] = {
         "finders": finders,
-        "compare": compare,
-        "reopen": options["reopen"],
-        "robustness": robustness,
-        "jobs": options["jobs"],
-        "texts": not no_text,
+        **{name: options[name] for name in ("compare", "reopen", "robustness", "jobs")},
+        "texts": not options["no_text"],
         "progress": progress,
     }
     # before the holdout is opened: a report that cannot be written would have used it for nothing
@@ -120,15 +160,16 @@ def audit(
         if every_scorer:
             audits = _audit_every_scorer(options, plan, candidates, settings, place)
             return Result([make_scorer_page(audits, out)], audits)
-        if engine or table:
-            more = {"compare": compare, "robustness": robustness}
-            evidence: Any = _read_lazy_evidence(options | more, engine, table)
+        if options.get("engine") or options.get("table"):
+            evidence: Any = _read_lazy_evidence(options)
         else:
             evidence = reading.read_evidence(options, progress)
+        if options["compare"] is not None:
+            settings["compare"] = _find_pair(evidence, options["compare"])
         report = run(evidence, plan, candidates, **settings)
         if place:
             report.write(place)
-    page = make_summary(report, Path(out) / "report.html" if out else None, why=why)
+    page = make_summary(report, Path(out) / "report.html" if out else None, why=options["why"])
     return Result([page], report)
 
 
@@ -173,7 +214,7 @@ def name_folders(scorers: Sequence[str]) -> list[str]:
     return list(folders)
 
 
-def _read_lazy_evidence(options: dict[str, Any], engine: str | None, table: str) -> LazyEvidence:
+def _read_lazy_evidence(options: dict[str, Any]) -> LazyEvidence:
     """Return lazy evidence, which an engine counts in.
 
     Raises
@@ -183,7 +224,7 @@ def _read_lazy_evidence(options: dict[str, Any], engine: str | None, table: str)
     """
     from groundfault.auditing.lazy_evidence import LazyEvidence
 
-    if not engine:
+    if not options["engine"]:
         raise InputError("--table is counted in by an engine: --engine duckdb")
     for name in _NEED_ROWS:
         if options[name]:
@@ -196,7 +237,7 @@ def _read_lazy_evidence(options: dict[str, Any], engine: str | None, table: str)
             "--engine counts in one Parquet file, one directory of them, or one database, whose "
             "columns of the outcome and of ids are named: --outcome COL --id COL"
         )
-    return call(LazyEvidence.scan, options, options["sources"][0], engine=engine, table=table)
+    return call(LazyEvidence.scan, options, options["sources"][0])
 
 
 @command(first="outcome id positive_is_good group candidate finders judge freeze")

@@ -45,8 +45,8 @@ def calibrate(
     judge exceeds its error level.
 
     \b
-    groundfault calibrate --judge janus
-    groundfault calibrate --judge max-t --like results.parquet --id item_id --outcome error
+    groundfault lab calibrate --judge janus
+    groundfault lab calibrate --judge max-t --like results.parquet --id item_id --outcome error
 
     Input
     -----

@@ -31,10 +31,10 @@ def case() -> None:
     groundfault audit --case DIR
     groundfault case status DIR
     groundfault case plan DIR --budget 200
-    groundfault sequential confirm --case DIR --label ask
-    groundfault probe init --case DIR --question COL --target COL
-    groundfault probe run --case DIR --model NAME
-    groundfault probe review --case DIR --reviewer NAME
+    groundfault label confirm --case DIR --label ask
+    groundfault lab probe init --case DIR --question COL --target COL
+    groundfault lab probe run --case DIR --model NAME
+    groundfault label review --case DIR --reviewer NAME
     groundfault case report DIR
     groundfault verify DIR
     """

@@ -123,10 +123,10 @@ def features(
     from, and sentences that come and go.
 
     \b
-    groundfault features texts.parquet --text question -o features.parquet
-    groundfault features texts.parquet --text question --set surface,negation \\
+    groundfault lab features texts.parquet --text question -o features.parquet
+    groundfault lab features texts.parquet --text question --set surface,negation \\
         --pipeline blank -o features.parquet
-    groundfault features texts.parquet --text question --text-attributes -o features.parquet
+    groundfault lab features texts.parquet --text question --text-attributes -o features.parquet
     groundfault audit features.parquet --outcome error --finders declared,thresholds
 
     Output

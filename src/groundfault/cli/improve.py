@@ -50,8 +50,8 @@ def improve(
     measured on the other half, beside the classifier's own confidence, which is the bar to clear.
 
     \b
-    groundfault improve predictions.parquet --label label --id item_id
-    groundfault improve predictions.csv --label label --text question --act label-next \\
+    groundfault lab improve predictions.parquet --label label --id item_id
+    groundfault lab improve predictions.csv --label label --text question --act label-next \\
         --out next.csv
 
     Columns

@@ -1,4 +1,4 @@
-"""Labels in the shell: one prompt, one program and one column; and ``sequential confirm``."""
+"""Labels in the shell: one prompt, one program and one column; and ``label confirm``."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def choose_answer(options: dict[str, Any], look_up: Answer | None, *, one_is_pas
     )
 
 
-def label(
+def label_until(
     session: LabelSession[T], answer: Answer, progress: Callable[[LabelSession[T]], object] | None
 ) -> int:
     """Label until the end or until the person stops; return the exit status."""
@@ -177,9 +177,9 @@ def confirm(*, json_path: str | None, **options: Any) -> Result:
     column; you type words.
 
     \b
-    groundfault sequential confirm results.parquet --outcome error --id id --split part \\
+    groundfault label confirm results.parquet --outcome error --id id --split part \\
         --null-outcome missing --candidates slices.txt --label ask
-    groundfault sequential confirm results.parquet --outcome error --id id --split part \\
+    groundfault label confirm results.parquet --outcome error --id id --split part \\
         --null-outcome missing --candidates slices.txt --label cmd --command ./grade.py \\
         --positive-is-bad
     """
@@ -242,7 +242,7 @@ def label_holdout(
             shown = audit.labelled
 
     answer = choose_answer(options, look_up, one_is_pass=one_is_pass)
-    status = label(audit, answer, show_label)
+    status = label_until(audit, answer, show_label)
     ended = shown == audit.labelled and audit.finished
     outline = [*([] if ended else [_describe_state(audit, options["cost"])]), *_list_results(audit)]
     gated = int(bool(options["gate"] and audit.confirmed))

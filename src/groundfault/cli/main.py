@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from io import TextIOWrapper
 from traceback import print_exception
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -22,57 +22,99 @@ TROUBLE = 2
 
 # file and first sentence of each command: to read them there, --help would import numpy and polars,
 # a second instead of a tenth
-_COMMANDS = {
-    "demo": ("demo", "Audit 2,000 real answers of a small language model."),
+_FRONT = {
     "audit": ("audit", "Name a model's failure modes, with their examples."),
+    "open": ("open_", "Look at a report's failures in the browser."),
+    "compare": ("audit", "Say what changed between two models or versions."),
+    "gate": ("reports", "Fail a build on failures of REPORT that are new."),
+    "label": ("label", "Label examples, and stop when the evidence is enough."),
     "case": ("case", "Find failure modes, and confirm them on fresh labels."),
+    "export": ("reports", "Write the modes and slices of REPORT for another tool."),
+    "verify": ("reports", "Check every statement of a report."),
+}
+_BESIDE = {
+    "demo": ("demo", "Audit 2,000 real answers of a small language model."),
     "import": ("audit", "Read the logs of evaluation tools into one table."),
     "check": ("audit", "Say what an audit of SOURCE can test and detect."),
-    "verify": ("reports", "Check every statement of a report."),
-    "anchor": ("reports", "Sign the head of a ledger, so that erasing it shows."),
     "show": ("reports", "Show examples of a failure mode of REPORT."),
-    "open": ("open_", "Look at a report's failures in the browser."),
-    "gate": ("reports", "Fail a build on failures of REPORT that are new."),
-    "export": ("reports", "Write the modes and slices of REPORT for another tool."),
+    "lab": ("main", "Propose slices, describe, probe, cluster, calibrate."),
+}
+_LAB = {
     "slices": ("proposals", "Propose slices with high error rates; confirm nothing."),
     "describe": ("proposals", "Let a language model describe failing examples."),
     "explain": ("proposals", "Name the linguistic features of each slice of errors."),
     "improve": ("improve", "Rank examples to leave out, relabel or label next."),
     "features": ("features", "Add linguistic features of texts to a table as columns."),
-    "sequential": ("sequential", "Audit one case at a time, and stop at any time."),
     "taxonomy": ("taxonomy", "Cluster examples by which models fail on them."),
     "probe": ("probe", "Test a model on wordings that must not change the answer."),
     "calibrate": ("calibrate", "Measure a judge's rate of false confirmations and power."),
     "study": ("study", "Regenerate a paper's tables."),
+    "anchor": ("reports", "Sign the head of a ledger, so that erasing it shows."),
 }
 
-# commands whose functions cannot have their names: a keyword, and what opens files
-_NAMES_OF_PYTHON = ("import", "open")
+_MOVED = {"probe review": "label review", "sequential": "label"} | {
+    name: f"lab {name}" for name in _LAB
+}
+"""Commands under their names of the release before, the longest first."""
 
 
 class _Lazy(click.Group):
-    """Lists the commands by name and one line, and imports only the one that is called."""
+    """Lists commands by name and one line, under headings, and imports the one that is called."""
+
+    def __init__(
+        self,
+        *args: Any,
+        sections: Mapping[str, Mapping[str, tuple[str, str]]],
+        moved: Mapping[str, str] | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(*args, **settings)
+        self.sections = sections
+        self.moved = moved or {}
+
+    @property
+    def lines(self) -> dict[str, tuple[str, str]]:
+        """The file and the first sentence of every command."""
+        return {name: one for section in self.sections.values() for name, one in section.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(_COMMANDS)
+        return list(self.lines)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in self.lines:
             return None
-        command = getattr(
-            import_module(f"groundfault.cli.{_COMMANDS[cmd_name][0]}"),
-            f"{cmd_name}_" if cmd_name in _NAMES_OF_PYTHON else cmd_name,
-        )
+        module = import_module(f"groundfault.cli.{self.lines[cmd_name][0]}")
+        # some functions cannot be called like their commands: a keyword, and what opens files
+        command = getattr(module, f"{cmd_name}_", None) or getattr(module, cmd_name)
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        for old, new in self.moved.items():
+            words = old.split()
+            if args[: len(words)] == words:
+                click.echo(
+                    f"warning: groundfault {old} is now groundfault {new}; the old name will be "
+                    "removed in the next minor release",
+                    err=True,
+                )
+                args = [*new.split(), *args[len(words) :]]
+                break
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+        width = max(map(len, self.lines))
+        for title, commands in self.sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(n.ljust(width), line) for n, (_, line) in commands.items()])
 
 
 @click.group(
     cls=_Lazy,
+    sections={"Commands": _FRONT, "Beside them": _BESIDE},
+    moved=_MOVED,
     epilog="Exit codes: 0 fine, 1 a gate failed, 2 bad input or no output. Start: groundfault demo",
 )
 @click.version_option(package_name="groundfault")
@@ -80,12 +122,19 @@ class _Lazy(click.Group):
 def cli(share: bool) -> None:
     """Say where a model fails, and on what evidence.
 
-    Evaluation results go in; out come failure modes: few readable rules under which failures are
-    more frequent than chance allows, with examples. Candidate explanations are judged beside them,
-    and the report says how large an effect the audit could detect.
+    Give it evaluation results. You get failure modes: a few readable rules under which the model
+    fails more often than chance allows, each with examples.
     """
     if share:
         os.environ[SHARE] = "1"
+
+
+@click.group(cls=_Lazy, sections={"Commands": _LAB})
+def lab() -> None:
+    """Propose slices, describe, probe, cluster, calibrate.
+
+    These commands serve research and special questions. An audit does not need them.
+    """
 
 
 def main() -> None:

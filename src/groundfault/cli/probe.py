@@ -18,7 +18,6 @@ from groundfault.cli import shared
 from groundfault.cli.command import Group
 from groundfault.cli.output import Result, require_writable
 from groundfault.cli.probe_report import arena, release, report
-from groundfault.cli.probe_review import review
 from groundfault.cli.reading import read_values
 from groundfault.cli.settings import Count, Flag, OutFile, OutFolder, Whole, own_options
 from groundfault.core.evidence import Evidence
@@ -72,11 +71,11 @@ def init(
     the task outside that is most like it.
 
     \b
-    groundfault probe init bank/
-    groundfault probe init big/ --generated 900 --seed 1
-    groundfault probe init mine/ --from results.parquet --question question --target answer
-    groundfault probe init open/ --from questions.csv --question question --no-key --rule integer
-    groundfault probe init --case case/ --mode 1 --question question --target answer
+    groundfault lab probe init bank/
+    groundfault lab probe init big/ --generated 900 --seed 1
+    groundfault lab probe init mine/ --from results.parquet --question question --target answer
+    groundfault lab probe init open/ --from own.csv --question question --no-key --rule integer
+    groundfault lab probe init --case case/ --mode 1 --question question --target answer
 
     Tasks
     -----
@@ -137,7 +136,7 @@ def init(
         if not place.exists():
             write_text(place, (SHIPPED / place.name).read_text(encoding="utf-8"))
     wrote = [f"wrote {place}" for place in places]
-    return Result([*wrote, f"next: groundfault probe check {folder}"])
+    return Result([*wrote, f"next: groundfault lab probe check {folder}"])
 
 
 def begin_probe(folder: str, options: dict[str, Any]) -> Result:
@@ -161,7 +160,7 @@ def begin_probe(folder: str, options: dict[str, Any]) -> Result:
     return Result(
         [
             f"{len(bank)} tasks in pairs, {len(grammar)} wordings: {prompts:,} prompts",
-            f"next: groundfault probe run --case {shlex.quote(folder)} --model NAME",
+            f"next: groundfault lab probe run --case {shlex.quote(folder)} --model NAME",
         ]
     )
 
@@ -200,11 +199,7 @@ def _read_bank(source: str | None, names: dict[str, str | None], *, no_key: bool
 @own_options
 @shared.json_option("the check")
 def check(
-    folder: str,
-    *,
-    samples: Whole = 3,
-    seed: Whole = 0,
-    card: OutFile | None = None,
+    folder: str, *, samples: Whole = 3, seed: Whole = 0, card: OutFile | None = None
 ) -> Result:
     """Check every prompt of the bank and grammar in FOLDER.
 
@@ -234,9 +229,7 @@ def check(
 
 @probe.command()
 @shared.step_of_case(
-    "groundfault.cli.probe:run_probe",
-    *"model settings quiet json_path".split(),
-    source="config",
+    "groundfault.cli.probe:run_probe", *"model settings quiet json_path".split(), source="config"
 )
 @own_options
 @shared.json_option("the counts")
@@ -256,9 +249,9 @@ def run(
     without the interruption.
 
     \b
-    groundfault probe run bank/config.toml --model openai/gpt-4o-mini
-    groundfault probe run bank/config.toml --model replay:calls.jsonl --out runs/
-    groundfault probe run --case case/ --model openai/gpt-4o-mini
+    groundfault lab probe run bank/config.toml --model openai/gpt-4o-mini
+    groundfault lab probe run bank/config.toml --model replay:calls.jsonl --out runs/
+    groundfault lab probe run --case case/ --model openai/gpt-4o-mini
 
     Output
     ------
@@ -280,7 +273,7 @@ def run(
     return _ask_prompts(
         lambda target: ask(config, target, out=out, progress=progress),
         options,
-        lambda runs: f"groundfault probe review {runs.folder}",
+        lambda runs: f"groundfault label review {runs.folder}",
     )
 
 
@@ -292,7 +285,7 @@ def run_probe(folder: str, options: dict[str, Any]) -> Result:
     return _ask_prompts(
         lambda target: case.ask(target, progress=options["progress"]),
         options,
-        lambda _: f"groundfault probe review --case {shlex.quote(folder)} --reviewer NAME",
+        lambda _: f"groundfault label review --case {shlex.quote(folder)} --reviewer NAME",
     )
 
 
@@ -343,7 +336,7 @@ def _outline_runs(runs: Runs, counts: list[dict[str, Any]], step: str) -> Iterat
     if valid < prompts:
         yield (
             f"{prompts - valid:,} of {prompts:,} prompts are invalid and were not asked: "
-            "groundfault probe check says why"
+            "groundfault lab probe check says why"
         )
     yield f"next: {step}"
 
@@ -361,5 +354,5 @@ def _counts(rows: list[ProbeRow]) -> dict[str, Any]:
     }
 
 
-for _command in (review, report, release, arena):
+for _command in (report, release, arena):
     probe.add_command(_command)

@@ -92,8 +92,8 @@ def report(
     report asks for a reason, which is recorded, and later decisions are marked.
 
     \b
-    groundfault probe report runs/ --unblind "review is finished" --html report.html
-    groundfault probe report runs/ --audit audited/
+    groundfault lab probe report runs/ --unblind "review is finished" --html report.html
+    groundfault lab probe report runs/ --audit audited/
 
     Output
     ------
@@ -163,8 +163,8 @@ def release(
     reproduce.
 
     \b
-    groundfault probe release runs/ --out public/
-    groundfault probe release --check public/
+    groundfault lab probe release runs/ --out public/
+    groundfault lab probe release --check public/
 
     Output
     ------
@@ -184,7 +184,7 @@ def release(
         raise PlanError("say where the package goes: --out DIR; or --check, to check one")
     audit, _ = _open_review(runs, store, unblind=unblind)
     wrote = f"wrote {package.release(audit, Path(out), _tables)}"
-    return Result([wrote, f"next: groundfault probe release --check {out}"])
+    return Result([wrote, f"next: groundfault lab probe release --check {out}"])
 
 
 def _list_differences(result: PackageCheck) -> Iterator[str]:
@@ -245,11 +245,7 @@ def _write_audits(
 @command()
 @own_options
 @shared.store_option
-@derive_options(
-    run_arena,
-    "control batch landscapes seed",
-    control={"metavar": "NAME"},
-)
+@derive_options(run_arena, "control batch landscapes seed", control={"metavar": "NAME"})
 @shared.jobs_option(1)
 @shared.json_option("the standings")
 def arena(
@@ -272,8 +268,8 @@ def arena(
     and the table says that this is a proxy.
 
     \b
-    groundfault probe arena --policy gp --policy "caps, prior=stressor" --jobs 2
-    groundfault probe arena --replay runs/ --budget 90 --budget 192
+    groundfault lab probe arena --policy gp --policy "caps, prior=stressor" --jobs 2
+    groundfault lab probe arena --replay runs/ --budget 90 --budget 192
 
     Output
     ------

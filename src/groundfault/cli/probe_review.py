@@ -1,4 +1,4 @@
-"""``probe review``: people decide, blind, which responses are errors of the model."""
+"""``label review``: people decide, blind, which responses are errors of the model."""
 
 from __future__ import annotations
 
@@ -241,10 +241,10 @@ def review(runs: str, *, json_path: str | None, **options: Any) -> Result:
     is sealed before the first decision.
 
     \b
-    groundfault probe review runs/ --reviewer ana
-    groundfault probe review runs/ --reviewer ben --export sheet.csv
-    groundfault probe review runs/ --reviewer cy --adjudicate
-    groundfault probe review --case case/ --reviewer ana
+    groundfault label review runs/ --reviewer ana
+    groundfault label review runs/ --reviewer ben --export sheet.csv
+    groundfault label review runs/ --reviewer cy --adjudicate
+    groundfault label review --case case/ --reviewer ana
     """
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
 

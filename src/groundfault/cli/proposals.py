@@ -57,8 +57,8 @@ def slices(
     (with embeddings); and the baselines confidence and random.
 
     \b
-    groundfault slices results.parquet --id item_id --outcome error -k 10 --max-level 3
-    groundfault slices results.parquet --id item_id --outcome error --finder edisa \\
+    groundfault lab slices results.parquet --id item_id --outcome error -k 10 --max-level 3
+    groundfault lab slices results.parquet --id item_id --outcome error --finder edisa \\
         --set n_slices=64 --library l.json
     groundfault audit results.parquet --id item_id --outcome error --library l.json
 
@@ -152,7 +152,7 @@ def describe(
     is paid for twice.
 
     \b
-    groundfault describe results.parquet --id id --outcome error --describer openai/gpt-4o \\
+    groundfault lab describe results.parquet --id id --outcome error --describer openai/gpt-4o \\
         --annotator openai/gpt-4o-mini --second openai/gpt-4o --price 2.5 10 --out described/
     groundfault audit results.parquet --id id --outcome error \\
         --candidates described/library.json
@@ -283,7 +283,7 @@ def explain(
     the finder `language` makes candidates of the same features, for an audit.
 
     \b
-    groundfault explain results.parquet --id item_id --outcome error --text question
+    groundfault lab explain results.parquet --id item_id --outcome error --text question
     groundfault audit results.parquet --id item_id --outcome error --finders language
 
     Columns

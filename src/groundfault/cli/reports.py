@@ -41,7 +41,7 @@ def _choose_anchor(
     Output
     ------
     anchor : FILE
-        Signed head of the ledger, which it has to hold still; see groundfault anchor.
+        Signed head of the ledger, which it has to hold still; see groundfault lab anchor.
     signer : FILE
         Public SSH key that the anchor is signed with.
     time_stamp : FILE
@@ -148,7 +148,7 @@ def anchor(
     --anchor FILE --signer KEY.pub. Kept with the ledger alone they are erased along with it.
 
     \b
-    groundfault anchor ~/.ssh/id_ed25519
+    groundfault lab anchor ~/.ssh/id_ed25519
 
     Output
     ------

@@ -12,7 +12,7 @@ from groundfault.base.registry import load_object
 from groundfault.cli.command import COLUMNS, INPUT, RULE, Decorator, apply, list_typed, option
 from groundfault.cli.output import Writable
 from groundfault.cli.reading import BAD, GOOD, choose_ledger, read_candidates, select_rows
-from groundfault.cli.settings import Flag, OutFile, derive_options
+from groundfault.cli.settings import Flag, OutFile, OutFolder, Whole, derive_options
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.core.roles import Roles
@@ -122,6 +122,10 @@ def _list_shared(
     workers: str | None = None,
     store: str | None = None,
     repeats: bool = False,
+    robustness: Whole = 0,
+    out: OutFolder | None = None,
+    no_text: bool = False,
+    why: bool = False,
 ) -> None:
     """List options of several commands.
 
@@ -138,8 +142,19 @@ def _list_shared(
     settings : NAME=VALUE
         Any other setting of the finder; repeatable.
 
+    Rule
+    ----
+    robustness : N
+        Number of random splits to repeat the audit on.
+
     Output
     ------
+    out : DIR
+        Write report.html, report.md, report.json, library.json and SHA256SUMS to this folder.
+    no_text
+        Leave the texts of examples out of the report; their ids stay.
+    why
+        Print all modes and findings, and how sure they are.
     jobs : N
         Number of processes (-1: one for each core); results do not depend on it.
     workers : URL
@@ -150,6 +165,7 @@ def _list_shared(
     """
 
 
+report_options = derive_options(_list_shared, "robustness out no_text why")
 repeats_option = derive_options(_list_shared, "repeats")
 moved_option = derive_options(_list_shared, "evidence")
 settings_option = derive_options(_list_shared, "settings")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import click
 
@@ -16,44 +15,11 @@ from groundfault.cli.command import command
 from groundfault.cli.output import Result, show_progress
 from groundfault.cli.settings import Count, OutFolder, Separated, derive_options, own_options
 from groundfault.errors import InputError, MissingExtraError, PlanError
-from groundfault.render.page import Page, Section, Table, TableColumn
 from groundfault.render.words import plural
 
-
-class _StudyTable(Protocol):
-    """What is shown of a table of a study."""
-
-    title: str
-    note: str
-    columns: Mapping[str, tuple[str, str]]
-    rows: tuple[Any, ...]
-
-    def format_row(self, row: Any) -> list[list[str]]:
-        """Return the lines of a row: what was computed, then what the paper prints."""
-        ...
-
-
-class _Study(Protocol):
-    """What a study gives back; packages of studies have a type of their own."""
-
-    name: str
-    title: str
-    source: str
-    settings: Mapping[str, Any]
-    tables: tuple[_StudyTable, ...]
-    lacking: tuple[str, ...]
-
-    def write(self, folder: str) -> object:
-        """Write the tables to a folder."""
-        ...
-
-    def to_json(self) -> str:
-        """Return the study as JSON."""
-        ...
-
-
 # a study is a function of `progress` and of the options it takes; one that can be resumed takes
-# `keep`, the file of what is done, and one of a user's own results takes `evidence`
+# `keep`, the file of what is done, and one of a user's own results takes `evidence`. It gives back
+# a `groundfault_studies.tables.PaperStudy`
 STUDIES = Registry("study", "groundfault.studies", {})
 
 
@@ -144,7 +110,7 @@ def study(
     label-cost show their tables so far on standard error.
 
     \b
-    groundfault study janus --out tables/
+    groundfault lab study janus --out tables/
 
     Output
     ------
@@ -169,17 +135,17 @@ def study(
     if "show" in takes:
         settings["show"] = partial(_show_so_far, out=out)
     with show_progress(json_path == "-", lines=True) as progress:
-        result: _Study = run(progress=progress, **settings)
+        result = run(progress=progress, **settings)
     if out:
         result.write(out)
-    page = Result([make_page(result, out)], result)
+    page = Result([result.make_page(out)], result)
     if result.lacking:
         page.deliver(json_path)
         raise InputError(f"not everything was computed: {'; '.join(result.lacking)}")
     return page
 
 
-def _show_so_far(result: _Study, out: str | None) -> None:
+def _show_so_far(result: Any, out: str | None) -> None:
     """Print a study that is not done to standard error, and write it where the whole one goes."""
     from rich.console import Console
 
@@ -187,35 +153,6 @@ def _show_so_far(result: _Study, out: str | None) -> None:
 
     count = plural(result.settings["replicates"], "replicate")
     click.echo(f"So far, after {count}:", err=True)
-    show(make_page(result, out), Console(stderr=True))
+    show(result.make_page(out), Console(stderr=True))
     if out:
         result.write(out)
-
-
-def make_page(result: _Study, out: str | None) -> Page:
-    """Make the page of a study; ``out`` is the folder that it is written to."""
-
-    printed = any(row.paper for table in result.tables for row in table.rows)
-    marked = " Lines marked paper are what it prints." if printed else ""
-    footer = f"Written to {Path(out) / f'{result.name}.md'} and .json" if out else ""
-    sections = map(_make_section, result.tables)
-    source = f"{result.source}.{marked}"
-    return Page("study", source, result.title, sections=sections, footer=footer)
-
-
-def _make_section(table: _StudyTable) -> Section:
-    """Make the section of a table; what the paper prints is set apart."""
-
-    lines = [
-        (line, not row.here or number > 0)
-        for row in table.rows
-        for number, line in enumerate(table.format_row(row))
-    ]
-    columns = (
-        TableColumn(head, "text" if kind == "text" else "number")
-        for head, kind in table.columns.values()
-    )
-    rows = tuple(tuple(line) for line, _ in lines)
-    classes = tuple("printed" if from_paper else "" for _, from_paper in lines)
-    heads = (TableColumn(""), *columns)
-    return Section.of(Table(table.title, heads, rows, table.note, classes=classes))

@@ -16,13 +16,7 @@ from groundfault.cli import shared, taxonomy_use
 from groundfault.cli.command import RULE, Group
 from groundfault.cli.output import Result, claim_folder
 from groundfault.cli.reading import choose_ledger, read_columns, read_evidence
-from groundfault.cli.settings import (
-    Flag,
-    OutFolder,
-    call,
-    derive_options,
-    own_options,
-)
+from groundfault.cli.settings import Flag, OutFolder, call, derive_options, own_options
 from groundfault.cli.taxonomy_use import examples_options
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
@@ -76,9 +70,9 @@ def fit(
     against refits on halves of the data. An interrupted fit resumes if --out is the same.
 
     \b
-    groundfault taxonomy fit answers.parquet --id id --model-column model --outcome error \\
+    groundfault lab taxonomy fit answers.parquet --id id --model-column model --outcome error \\
         --out taxonomy/
-    groundfault taxonomy fit answers.parquet ... --text question --alpha 0.1 \\
+    groundfault lab taxonomy fit answers.parquet ... --text question --alpha 0.1 \\
         --preset paper --reducer pca --out paper/
 
     Claims
@@ -203,13 +197,13 @@ def label(
 ) -> Result:
     """Let a model name each cluster of DIR.
 
-    A second one checks the names. DIR is what `groundfault taxonomy fit` wrote. The model sees the
+    A second one checks the names. DIR is a folder that taxonomy fit wrote. The model sees the
     tasks nearest to a cluster's centre. Labels are written to labels.json and the report there,
     beside the words that are frequent in a cluster. After an interruption, run it again: no
     question is asked twice.
 
     \b
-    groundfault taxonomy label taxonomy/ --model openai/gpt-4o-mini --second openai/gpt-4o
+    groundfault lab taxonomy label taxonomy/ --model openai/gpt-4o-mini --second openai/gpt-4o
 
     Output
     ------
@@ -290,8 +284,8 @@ def generate(
     and its status, also those that were rejected or whose answer needs a check.
 
     \b
-    groundfault taxonomy generate taxonomy/ --cluster 3 --answer answer --out tasks/
-    groundfault taxonomy generate taxonomy/ --cluster 3 --answer answer --out tasks/ \\
+    groundfault lab taxonomy generate taxonomy/ --cluster 3 --answer answer --out tasks/
+    groundfault lab taxonomy generate taxonomy/ --cluster 3 --answer answer --out tasks/ \\
         --model openai/gpt-4o
 
     Tasks

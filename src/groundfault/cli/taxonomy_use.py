@@ -39,11 +39,7 @@ _SHOWN = 10
 """Examples most likely to fail that are printed; the file has all."""
 
 examples_options = derive_options(
-    fit,
-    "examples vectors benchmark",
-    group="Examples",
-    metavar="COL",
-    examples={"metavar": "FILE"},
+    fit, "examples vectors benchmark", group="Examples", metavar="COL", examples={"metavar": "FILE"}
 )
 """What describes the examples whose failures are clustered."""
 
@@ -68,13 +64,13 @@ def diagnose(
 ) -> Result:
     """Say where a new model fails, and what to run next.
 
-    It names clusters of DIR, and examples of them. DIR is what `groundfault taxonomy fit` wrote. A
+    It names clusters of DIR, and examples of them. DIR is a folder that taxonomy fit wrote. A
     few answers of the model are enough; their columns are described by the same flags as for an
     audit.
 
     \b
-    groundfault taxonomy diagnose taxonomy/ --budget 50 --out first.txt
-    groundfault taxonomy diagnose taxonomy/ --model new.parquet --id id --outcome error
+    groundfault lab taxonomy diagnose taxonomy/ --budget 50 --out first.txt
+    groundfault lab taxonomy diagnose taxonomy/ --model new.parquet --id id --outcome error
 
     Input
     -----
@@ -113,7 +109,7 @@ def predict(
     They are examples of DIR.
 
     \b
-    groundfault taxonomy predict taxonomy/ --from few.parquet --id id --outcome error \\
+    groundfault lab taxonomy predict taxonomy/ --from few.parquet --id id --outcome error \\
         --out expected.parquet
 
     Input
@@ -186,8 +182,8 @@ def evaluate(
     conclusions. An interrupted evaluation resumes if --out is the same.
 
     \b
-    groundfault taxonomy evaluate answers.parquet --id id --model-column model --outcome error \\
-        --out evaluated/
+    groundfault lab taxonomy evaluate answers.parquet --id id --model-column model \\
+        --outcome error --out evaluated/
 
     Examples
     --------
@@ -214,7 +210,7 @@ def evaluate(
     out : DIR
         Write taxonomy.md, taxonomy.json and figures to this folder.
     """
-    from groundfault.cli.study import STUDIES, make_page
+    from groundfault.cli.study import STUDIES
 
     keep = Path(out) / ".replicates" if out else None
     names = "examples vectors benchmark jobs".split()
@@ -234,7 +230,7 @@ def evaluate(
     if out:
         result.write(out)
         shutil.rmtree(str(keep), ignore_errors=True)
-    return Result([make_page(result, out)], result)
+    return Result([result.make_page(out)], result)
 
 
 def _read_answers(
@@ -293,7 +289,7 @@ def depth(
     --repeat too.
 
     \b
-    groundfault taxonomy depth mint.parquet --id id --model-column model --outcome error \\
+    groundfault lab taxonomy depth mint.parquet --id id --model-column model --outcome error \\
         --repeat turns --depth turns
 
     Columns
@@ -340,7 +336,7 @@ def gaps(
     TRACES is a table with one row for each trace.
 
     \b
-    groundfault taxonomy gaps traces.csv --grader graded --execution ran --by attack --by model
+    groundfault lab taxonomy gaps traces.csv --grader graded --execution ran --by attack --by model
 
     Columns
     -------

@@ -111,8 +111,8 @@ class Language(Parameters):
     Features of degree are cut at quantiles of the discovery examples. What all or none of these
     have is left out, and so is what marks the same examples as an earlier candidate of its column.
     So are features that the pipeline cannot tell, and those that depend on more than the text: its
-    words in a corpus or a table of norms (see ``groundfault features``). Examples without a text
-    are left out of these candidates.
+    words in a corpus or a table of norms (see ``groundfault lab features``). Examples without a
+    text are left out of these candidates.
 
     Parameters
     ----------

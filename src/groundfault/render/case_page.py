@@ -302,7 +302,7 @@ def _name_folder(case: Case) -> str:
 def _name_label_command(case: Case, *options: str) -> str:
     """Write the command that buys labels, which looks outcomes up where the table has them."""
     source = "ask" if case.settings.answers is None else "file"
-    command = f"groundfault sequential confirm --case {_name_folder(case)}"
+    command = f"groundfault label confirm --case {_name_folder(case)}"
     return " ".join([command, *options, f"--label {source}"])
 
 
@@ -365,8 +365,8 @@ def _list_wording_gaps(summary: CaseSummary) -> Iterator[str]:
     wordings, review = summary.wordings, summary.review
     if wordings is None:
         yield (
-            "Wordings of the tasks (groundfault probe): nothing here says what wording does to a "
-            "mode."
+            "Wordings of the tasks (groundfault lab probe): nothing here says what wording does to "
+            "a mode."
         )
         return
     for mode in summary.modes:
@@ -377,7 +377,7 @@ def _list_wording_gaps(summary: CaseSummary) -> Iterator[str]:
         yield f"{words.plural(left, 'prompt')} of the probe not asked yet, so nothing follows."
     if review is None:
         yield (
-            "Answers that do not match their key were not reviewed (groundfault probe review): "
+            "Answers that do not match their key were not reviewed (groundfault label review): "
             "some may be right, or have been read wrongly."
         )
     elif review.settled < review.items:
@@ -391,14 +391,14 @@ def _describe_next_wordings(summary: CaseSummary, folder: str) -> Iterator[Line]
     if wordings is None:
         if summary.chosen:
             yield (
-                Code(f"groundfault probe init --case {folder} --question COL --target COL"),
+                Code(f"groundfault lab probe init --case {folder} --question COL --target COL"),
                 " costs no label; it pairs fresh tasks inside modes with tasks like them outside, "
                 "in other words.",
             )
     elif wordings.asked < wordings.prompts:
         left = wordings.prompts - wordings.asked
         yield (
-            Code(f"groundfault probe run --case {folder} --model NAME"),
+            Code(f"groundfault lab probe run --case {folder} --model NAME"),
             f" costs {words.plural(left, 'answer')} of the model; it says whether modes hold in "
             "other words, and what wording does.",
         )
@@ -406,7 +406,7 @@ def _describe_next_wordings(summary: CaseSummary, folder: str) -> Iterator[Line]
         left = wordings.answers.get("mismatch", 0) + wordings.answers.get("unreadable", 0)
         cost = f"about {left}" if review is None else str(review.items - review.settled)
         yield (
-            Code(f"groundfault probe review --case {folder} --reviewer NAME"),
+            Code(f"groundfault label review --case {folder} --reviewer NAME"),
             f" costs {cost} decisions; it says which answers are errors of the model.",
         )
 

@@ -69,7 +69,7 @@ def find_result(folder: str | Path) -> Path | None:
     if len(results) > 1:
         raise InputError(
             f"{folder} holds {CERTIFICATE} and {CONFIRMATION}, and pages of one of them: write "
-            "each to a folder of its own (groundfault sequential report --out)"
+            "each to a folder of its own (groundfault label report --out)"
         )
     return results[0]
 
@@ -80,7 +80,7 @@ def verify_confirmation(path: str | Path, *, ledger: LedgerChoice = True) -> Ver
     Parameters
     ----------
     path : path
-        confirmation.json in the folder that ``sequential report`` wrote.
+        confirmation.json in the folder that ``label report`` wrote.
     ledger : Ledger, path, URL or bool, optional
         None and False do without what only the evidence and a ledger show.
 
@@ -256,7 +256,7 @@ def verify_certificate(
     Parameters
     ----------
     source : path or Certificate
-        Of a folder that ``sequential report`` wrote, its certificate; its pages are checked, too.
+        Of a folder that ``label report`` wrote, its certificate; its pages are checked, too.
     pool : Pool, optional
         The cases as they are now; the certificate has to be about them.
     policy : bool

@@ -159,7 +159,7 @@ class ReviewedRuns:
         sealed = self.store.last_sealing()
         if sealed is None:
             raise InputError(
-                f"no review of {self.runs.folder} has begun: groundfault probe review "
+                f"no review of {self.runs.folder} has begun: groundfault label review "
                 f"{self.runs.folder}"
             )
         new_queue = self._queue(sealed.body["settings"]["split"])

@@ -118,7 +118,7 @@ def _render_all(bank: Bank, grammar: Grammar) -> list[Probe]:
     if all(probe.errors for probe in prompts):
         raise PlanError(
             f"no prompt may be asked: {prompts[0].errors[0]}; "
-            "groundfault probe check lists all reasons"
+            "groundfault lab probe check lists all reasons"
         )
     return prompts
 

@@ -124,7 +124,7 @@ class ProbeRow:
 
 @dataclass(frozen=True)
 class Runs:
-    """A folder that ``groundfault probe run`` wrote.
+    """A folder that ``groundfault lab probe run`` wrote.
 
     It has one bank, grammar and config, and the runs of models, policies and seeds.
     """

@@ -85,7 +85,7 @@ def load_replay(path: str | Path, store: str | Path | None = None) -> ReplayedRu
     Parameters
     ----------
     path : path
-        A folder that ``groundfault probe run`` wrote with every valid prompt in it, or a JSONL file
+        A folder that ``groundfault lab probe run`` wrote with every valid prompt, or a JSONL file
         with an object for each prompt: ``key`` (task and options, joined by bars), ``mismatch``
         (true or false), after a review ``wrong``, and ``model`` where there are several.
     store : path or str, optional

@@ -310,7 +310,7 @@ class Results:
 
     def __post_init__(self) -> None:
         if not self.runs:
-            raise InputError("there is no query to report; ask first (groundfault probe run)")
+            raise InputError("there is no query to report; ask first (groundfault lab probe run)")
 
     @classmethod
     def of(

@@ -1,6 +1,6 @@
 """Summary: everything that is reported of reviewed runs, and the form of its JSON.
 
-``groundfault probe report --json`` writes a `ProbeSummary`, a package's ``tables.json`` is a
+``groundfault lab probe report --json`` writes a `ProbeSummary`, a package's ``tables.json`` is a
 `ProbeTables`.
 """
 
@@ -105,7 +105,7 @@ class ProbeTables(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
             return msgspec.convert(data, cls)
         except msgspec.ValidationError as error:
             raise InputError(
-                f"{path} is no JSON of groundfault probe report: {first_line(error)}"
+                f"{path} is no JSON of groundfault lab probe report: {first_line(error)}"
             ) from None
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class ProbeTables(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 
 class ProbeSummary(ProbeTables, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The content of ``groundfault probe report --json``: sentences, review and all numbers.
+    """The content of ``groundfault lab probe report --json``: sentences, review and all numbers.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The old place of the JSON of ``groundfault probe report``: `groundfault.probes.use.summary`."""
+"""The old place of the JSON of ``probe report``: `groundfault.probes.use.summary`."""
 
 from __future__ import annotations
 

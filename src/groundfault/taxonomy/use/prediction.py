@@ -158,8 +158,8 @@ def predict(taxonomy: Taxonomy, results: Evidence, *, method: Method = "ability"
     results : Evidence
         Answers of one model to some of the examples.
     method : {"majority", "nearest", "neighbours", "ability", "low_rank"}
-        Method that predicts. See `Peers.chances`; ``groundfault taxonomy evaluate`` says which is
-        the best on your models.
+        Method that predicts. See `Peers.chances`; ``groundfault lab taxonomy evaluate`` says which
+        is the best on your models.
 
     Raises
     ------

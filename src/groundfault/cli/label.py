@@ -1,4 +1,4 @@
-"""``sequential``: audits that ask for one score at a time and may stop at any of them."""
+"""``label``: the door to labels, one example at a time, which may stop at any of them."""
 
 from __future__ import annotations
 
@@ -12,38 +12,24 @@ import click
 
 from groundfault.cli import shared
 from groundfault.cli.command import INPUT, RULE, Group, apply, option
-from groundfault.cli.labelling import STOPPED, choose_answer, confirm, label
+from groundfault.cli.labelling import STOPPED, choose_answer, confirm, label_until
 from groundfault.cli.open_ import serve_bench, server_options
 from groundfault.cli.output import Result, claim_folder, echo_warnings
+from groundfault.cli.probe_review import review
 from groundfault.cli.reading import choose_ledger, read_program
-from groundfault.cli.settings import (
-    Flag,
-    OutFile,
-    Separated,
-    call,
-    derive_options,
-    own_options,
-)
+from groundfault.cli.settings import Flag, OutFile, Separated, call, derive_options, own_options
 from groundfault.core.candidate import Candidate
 from groundfault.errors import PlanError
 from groundfault.readers.safely import json_file
 from groundfault.readers.table import read_table
 from groundfault.render.page import Table
-from groundfault.render.sequential_page import (
-    format_progress,
-    outline_state,
-    tabulate_prospects,
-)
+from groundfault.render.sequential_page import format_progress, outline_state, tabulate_prospects
 from groundfault.sequential import Certificate, Confirmation, SequentialAudit, policies
 from groundfault.sequential.labelling import Answer
 from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.pool import Pool
 from groundfault.sequential.pool_parsing import get_column
-from groundfault.sequential.stopping_time import (
-    StoppingForecast,
-    advise_burn_in,
-    forecast_stopping,
-)
+from groundfault.sequential.stopping_time import StoppingForecast, advise_burn_in, forecast_stopping
 from groundfault.slicing.embedding import embed
 
 if TYPE_CHECKING:
@@ -157,20 +143,28 @@ def _list_labellers(
 
 
 @click.group(cls=Group)
-def sequential() -> None:
-    """Audit one case at a time, and stop at any time.
+def label() -> None:
+    """Label examples, and stop when the evidence is enough.
 
-    The error rate holds.
+    You see one example at a time, at the prompt or in the browser, and every label is stored at
+    once: stop whenever you like, and run the same command again to go on.
 
     \b
-    groundfault sequential plan pool.parquet --id id --groups domain --threshold 0.85
-    groundfault sequential run pool.parquet --id id --groups domain --threshold 0.85 --label ask
-    groundfault sequential status
-    groundfault sequential report groundfault-ledger.db --out report/
+    plan, run      does the model pass, or does some group fail?
+    confirm        do these rules hold on examples without a label?
+    review         are the mismatches of a probe failures of the model?
+
+    \b
+    groundfault label plan pool.parquet --id id --groups domain --threshold 0.85
+    groundfault label run pool.parquet --id id --groups domain --threshold 0.85 --label ask
+    groundfault label confirm --case case/ --label ask
+    groundfault label review runs/ --reviewer ana
+    groundfault label status
+    groundfault label report groundfault-ledger.db --out report/
     """
 
 
-@sequential.command(first="id groups threshold budget alpha label ledger certificate")
+@label.command(first="id groups threshold budget alpha label ledger certificate")
 @pool_options
 @sequential_plan_options
 @shared.label_options(in_browser=True)
@@ -219,7 +213,7 @@ def run(*, json_path: str | None, **options: Any) -> Result:
     return Result(outline, certificate, status or int(is_gated))
 
 
-@sequential.command()
+@label.command()
 @own_options
 @shared.json_option("the certificate")
 def status(
@@ -257,7 +251,7 @@ def status(
     return Result([*outline, *([several] if n_audits > 1 else [])], document)
 
 
-@sequential.command(first="id groups threshold budget alpha burn_ins replicates json_path")
+@label.command(first="id groups threshold budget alpha burn_ins replicates json_path")
 @pool_options
 @sequential_plan_options
 @derive_options(shared.list_label_settings, "budget", group="Simulation")
@@ -299,10 +293,7 @@ def plan(**options: Any) -> Result:
 
 
 def _outline_prospects(
-    prospects: list[StoppingForecast],
-    advice: int | None,
-    plan: SequentialPlan,
-    cost: float | None,
+    prospects: list[StoppingForecast], advice: int | None, plan: SequentialPlan, cost: float | None
 ) -> Iterator[str | Table]:
     yield tabulate_prospects(prospects, cost)
     sound = [each for each in prospects if each.world == prospects[0].world]
@@ -349,7 +340,7 @@ def _label(
     seat = _take_seat(audit, options) if options["labellers"] else None
     one_is_pass = options["positive_is_good"] is not False
     answer = choose_answer(options, look_up, one_is_pass=one_is_pass)
-    status = label(seat or audit, answer, progress if is_shown else None)
+    status = label_until(seat or audit, answer, progress if is_shown else None)
     if seat is None or status:
         return status
     if (waiting := seat.panel.waiting()) and seat.labeller not in waiting:
@@ -390,10 +381,11 @@ def _take_seat(audit: SequentialAudit, options: dict[str, Any]) -> PanelSeat:
     return PanelSeat(AnnotatorPanel(audit, names, options["adjudicator"]), options["labeller"])
 
 
-sequential.add_command(confirm)
+label.add_command(confirm)
+label.add_command(review)
 
 
-@sequential.command()
+@label.command()
 @own_options
 def report(source: str, *, out: str | None = None, seal: str = "") -> Result:
     """Print and write the page of a sequential audit.
@@ -403,8 +395,8 @@ def report(source: str, *, out: str | None = None, seal: str = "") -> Result:
     or confirmation.json.
 
     \b
-    groundfault sequential report certificate.json --out report/
-    groundfault sequential report groundfault-ledger.db --out report/
+    groundfault label report certificate.json --out report/
+    groundfault label report groundfault-ledger.db --out report/
 
     Output
     ------
