@@ -14,41 +14,11 @@ from typing import Any, Literal
 import polars as pl
 
 from groundfault.base.files import write_bytes, write_text
+from groundfault.base.reading import read_beside
 from groundfault.base.sheets import escape_cell, format_csv, read_sheet_text, split_rows
 from groundfault.errors import InputError, first_line
 from groundfault.review.decision import SAID, Decision, Role
 from groundfault.review.queue import Item, normalize
-
-CONFIG = """<View>
-  <Header value="Task $task"/>
-  <Text name="question" value="$question"/>
-  <Header value="Prompt"/>
-  <Text name="prompt" value="$prompt"/>
-  <Header value="Response (copy $copy)"/>
-  <Text name="response" value="$response"/>
-  <Header value="Expected answer"/>
-  <Text name="answer" value="$answer"/>
-  <Header value="Answer as it was read"/>
-  <Text name="extracted" value="$extracted"/>
-  <Header value="Does the prompt still ask the task?"/>
-  <Choices name="prompt_valid" toName="prompt" choice="single-radio" required="true">
-    <Choice value="yes"/><Choice value="no"/><Choice value="unsure"/>
-  </Choices>
-  <Header value="Is what was read the response's final answer?"/>
-  <Choices name="extraction_valid" toName="extracted" choice="single-radio">
-    <Choice value="yes"/><Choice value="no"/><Choice value="unsure"/>
-  </Choices>
-  <Choices name="artefact" toName="extracted" choice="single-radio"
-           visibleWhen="choice-selected" whenTagName="extraction_valid" whenChoiceValue="no">
-    <Choice value="extraction"/><Choice value="format"/>
-  </Choices>
-  <Header value="Is the response's final answer wrong?"/>
-  <Choices name="model_wrong" toName="response" choice="single-radio">
-    <Choice value="yes"/><Choice value="no"/><Choice value="unsure"/>
-  </Choices>
-  <TextArea name="note" toName="response" placeholder="note" maxSubmissions="1"/>
-</View>
-"""
 
 
 def make_task(item: Item) -> dict[str, Any]:
@@ -105,7 +75,7 @@ def write(items: Sequence[Item], path: str | Path, format: Format) -> list[Path]
         raise InputError("there is nothing left to decide, so no sheet was written")
     if format == "labelstudio":
         config = place.with_name(place.stem + "-config.xml")
-        write_text(config, CONFIG)
+        write_text(config, read_beside(__file__, "label_studio.xml"))
         tasks = [make_task(item) for item in items]
         write_text(place, json.dumps(tasks, indent=1, ensure_ascii=False))
         return [place, config]

@@ -324,13 +324,9 @@ def adjusted_rand(a: Labels, b: Labels) -> float:
     both = (a >= 0) & (b >= 0)
     if not both.any():
         return float("nan")
-    table = _table(a[both], b[both])
-    joint, rows, columns = (_count_pairs(x) for x in (table, table.sum(axis=1), table.sum(axis=0)))
-    # pairs that two random groupings of these sizes would share (Hubert and Arabie 1985)
-    expected = rows * columns / max(_count_pairs(both.sum()), 1.0)
-    largest = (rows + columns) / 2
-    # one group each, or all alone: the index is 0/0, and the two groupings are the same
-    return 1.0 if largest == expected else (joint - expected) / (largest - expected)
+    from sklearn.metrics import adjusted_rand_score
+
+    return float(adjusted_rand_score(a[both], b[both]))
 
 
 def best_jaccard(a: Labels, b: Labels, clusters: int) -> Floats:
@@ -363,15 +359,3 @@ def best_jaccard(a: Labels, b: Labels, clusters: int) -> Floats:
     union = size[:, None] + other - table
     best = np.where(union > 0, table / np.maximum(union, 1), 0.0).max(axis=1)
     return np.where(size > 0, best, np.nan)
-
-
-def _count_pairs(counts: Floats) -> float:
-    return float((counts * (counts - 1) / 2).sum())
-
-
-def _table(a: Labels, b: Labels) -> Floats:
-    _, row = np.unique(a, return_inverse=True)
-    _, column = np.unique(b, return_inverse=True)
-    table = np.zeros((row.max() + 1, column.max() + 1))
-    np.add.at(table, (row, column), 1)
-    return table

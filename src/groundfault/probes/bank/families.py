@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from groundfault.base.reading import read_beside
 from groundfault.core.plan import Plan
 from groundfault.errors import PlanError, require_name
 from groundfault.probes.bank.bank import Bank, Task
@@ -18,33 +20,7 @@ T = TypeVar("T")
 # draws before a template counts as exhausted; a question that is left is missed only if all of them
 # repeat earlier ones
 _TRIES = 200
-_NAMES = (
-    "Ada Bela Cora Dario Elif Finn Gita Hugo Ines Jonas "
-    "Kira Luca Mina Nils Olga Pavel Rosa Sven Tara Umar"
-).split()
-_PAIRS = (
-    ("racket", "ball"),
-    ("pen", "pad"),
-    ("lamp", "bulb"),
-    ("kettle", "cup"),
-    ("bike", "bell"),
-    ("desk", "tray"),
-)
-_SPREADING = (
-    ("stain", "cloth"),
-    ("mould", "loaf"),
-    ("moss", "roof"),
-    ("weed", "lake"),
-    ("frost", "window"),
-)
-_ALONG = (
-    ("road", "lamp"),
-    ("fence", "post"),
-    ("path", "stone"),
-    ("wall", "hook"),
-    ("street", "tree"),
-)
-_DIRECTIONS = ("north", "east", "south", "west")
+_WORDS: dict[str, list[Any]] = tomllib.loads(read_beside(__file__, "families.toml"))
 
 
 @dataclass(frozen=True)
@@ -136,7 +112,7 @@ def _draw_one(rng: np.random.Generator, among: Sequence[T]) -> T:
 
 
 def _draw_two_prices(rng: np.random.Generator) -> _Drawing:
-    dear, cheap = _draw_one(rng, _PAIRS)
+    dear, cheap = _draw_one(rng, _WORDS["priced"])
     price, more = _draw_number(rng, 2, 400), 10 * _draw_number(rng, 1, 90)
     total = 2 * price + more
     return _Drawing(
@@ -150,7 +126,7 @@ def _draw_two_prices(rng: np.random.Generator) -> _Drawing:
 
 
 def _draw_doubling(rng: np.random.Generator) -> _Drawing:
-    patch, whole = _draw_one(rng, _SPREADING)
+    patch, whole = _draw_one(rng, _WORDS["spreading"])
     back = _draw_number(rng, 1, 5)
     last = 2**back * _draw_number(rng, 2, 400)
     part = 2**back
@@ -165,7 +141,7 @@ def _draw_doubling(rng: np.random.Generator) -> _Drawing:
 
 
 def _draw_posts(rng: np.random.Generator) -> _Drawing:
-    line, thing = _draw_one(rng, _ALONG)
+    line, thing = _draw_one(rng, _WORDS["along"])
     gap, gaps = _draw_number(rng, 2, 25), _draw_number(rng, 4, 300)
     return _Drawing(
         f"A straight {line} is {gap * gaps} metres long and has a {thing} every {gap} metres, "
@@ -179,7 +155,7 @@ def _draw_posts(rng: np.random.Generator) -> _Drawing:
 
 def _draw_ranking(rng: np.random.Generator) -> _Drawing:
     size = _draw_number(rng, 4, 6)
-    order = [_NAMES[i] for i in rng.choice(len(_NAMES), size, replace=False)]
+    order = [_WORDS["names"][i] for i in rng.choice(len(_WORDS["names"]), size, replace=False)]
     statements = [f"{high} is taller than {low}." for high, low in pairwise(order)]
     shuffle = [statements[i] for i in rng.permutation(len(statements))]
     place = _draw_number(rng, 1, size - 2)
@@ -200,13 +176,13 @@ def _draw_turning(rng: np.random.Generator) -> _Drawing:
     net = sum(1 if turn == "right" else -1 for turn in turns)
     end, wrong = (start + net) % 4, (start - net) % 4
     return _Drawing(
-        f"A robot faces {_DIRECTIONS[start]}. It makes quarter turns in this order: "
+        f"A robot faces {_WORDS['directions'][start]}. It makes quarter turns in this order: "
         f"{', '.join(turns)}. Which way does it face then?",
-        _DIRECTIONS[end],
-        _DIRECTIONS[wrong if wrong != end else (end + 1) % 4],
+        _WORDS["directions"][end],
+        _WORDS["directions"][wrong if wrong != end else (end + 1) % 4],
         "exact",
         f"{turns.count('right')} turns to the right and {turns.count('left')} to the left, from "
-        f"{_DIRECTIONS[start]}.",
+        f"{_WORDS['directions'][start]}.",
     )
 
 

@@ -14,11 +14,6 @@ from groundfault.taxonomy.words.variants import LONGEST
 
 Status = Literal["keyed", "needs_check", "rejected", "unparsed", "refused", "error"]
 
-JACCARD = 0.92
-"""Of word 3-grams: a candidate that shares so much with another text is no new task. FailureScope's
-threshold.
-"""
-
 # characters: "2+2=?" is the shortest question, and a longer answer cannot be compared as a key
 SHORTEST, LONGEST_ANSWER = 5, 500
 _STEERING = re.compile(
@@ -170,22 +165,16 @@ def is_same_answer(answer: str | None, key: str | None) -> bool:
     return bool(answer and key and compare(answer, key, natural_rule(key)).same)
 
 
-def reject_copies(
-    tasks: Sequence[NewTask],
-    earlier_texts: dict[str, str],
-    *,
-    jaccard: float = JACCARD,
-    containment: float = JACCARD,
-) -> list[NewTask]:
+def reject_copies(tasks: Sequence[NewTask], earlier_texts: dict[str, str]) -> list[NewTask]:
     """Turn down candidates that are too like a known text or an earlier candidate.
+
+    The thresholds are those of `groundfault.stats.near_duplicates.find_near_duplicates`.
 
     Parameters
     ----------
     tasks : sequence of NewTask
     earlier_texts : dict of str to str
         Names and texts: the taxonomy's examples, and whatever else must not be copied.
-    jaccard, containment : float
-        See `groundfault.stats.near_duplicates.near_duplicates`.
 
     Notes
     -----
@@ -195,12 +184,8 @@ def reject_copies(
     at = [i for i, task in enumerate(tasks) if task.open]
     names, candidates = list(earlier_texts), list(tasks)
     copy: dict[int, list[DuplicatePair]] = {}
-    for pair in find_near_duplicates(
-        [tasks[i].question for i in at],
-        list(earlier_texts.values()),
-        jaccard=jaccard,
-        containment=containment,
-    ):
+    questions = [tasks[i].question for i in at]
+    for pair in find_near_duplicates(questions, list(earlier_texts.values())):
         copy.setdefault(at[pair.text], []).append(pair)
     for i in at:
         for pair in copy.get(i, ()):
