@@ -41,6 +41,7 @@ FLOORS = {
     "auditing": "one batch audit",
     "sequential": "one case at a time",
     "review": "people who decide blind",
+    "coding": "what goes wrong in runs, in a person's words",
     "improve": "what to do about it",
     "taxonomy": "many models",
     "probes": "many wordings",
@@ -65,7 +66,7 @@ INNER = {
 NAMED = {("groundfault.core.evidence", room) for room in ("readers", "transcripts")}
 # rooms whose files are known one by one: a new one is a decision
 CLOSED = {
-    "": "__init__ __main__ errors plugins pytest_plugin",
+    "": "__init__ __main__ coding errors plugins pytest_plugin",
     "base": "__init__ anchors arrays database deprecation digests files folders holdout_events"
     " json_diff ledger ledgers machine progress reading registry row_sketch sheets streams",
     "core": "__init__ candidate column_names columns conversations counted_units equivalence"

@@ -161,7 +161,7 @@ def _apply_candidate(candidate: Candidate, frame: pl.DataFrame) -> Bools:
 
 
 @dataclass(frozen=True)
-class Coding:
+class RowCoding:
     """Attributes as numbers: one column of 0 and 1 for each value of a column of words.
 
     Attributes
@@ -173,7 +173,7 @@ class Coding:
     columns: tuple[tuple[str, str | None], ...]
 
     @classmethod
-    def of(cls, evidence: Evidence) -> Coding:
+    def of(cls, evidence: Evidence) -> RowCoding:
         """The coding of some evidence's attributes; prose, ids and lists are left out."""
         columns: list[tuple[str, str | None]] = []
         for name in evidence.attributes:
@@ -205,7 +205,7 @@ class Coding:
 class Box:
     """Cuts of a coding's columns that all have to hold: (column, above, cut)."""
 
-    coding: Coding
+    coding: RowCoding
     cuts: tuple[tuple[int, bool, float], ...]
 
     def __call__(self, frame: pl.DataFrame) -> Bools:
@@ -227,7 +227,7 @@ def grow_tree(evidence: Evidence) -> list[Description]:
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.tree import DecisionTreeClassifier
 
-    coding, errors = Coding.of(evidence), evidence.loss.to_numpy() > 0.5
+    coding, errors = RowCoding.of(evidence), evidence.loss.to_numpy() > 0.5
     if min(errors.sum(), (~errors).sum()) < _FOLDS:
         return []
     search = GridSearchCV(
@@ -264,7 +264,7 @@ def fit_rules(evidence: Evidence) -> list[Description]:
     """Rules of RuleFit, with imodels' defaults, that raise the chance of failure, by importance."""
     from imodels import RuleFitClassifier
 
-    coding, errors = Coding.of(evidence), evidence.loss.to_numpy() > 0.5
+    coding, errors = RowCoding.of(evidence), evidence.loss.to_numpy() > 0.5
     if min(errors.sum(), (~errors).sum()) < _FOLDS:
         return []
     names = [f"x{i}" for i in range(len(coding.columns))]
@@ -279,7 +279,7 @@ def fit_rules(evidence: Evidence) -> list[Description]:
     return [Description(str(box), box) for box in boxes]
 
 
-def _read_box(rule: str, coding: Coding) -> Box:
+def _read_box(rule: str, coding: RowCoding) -> Box:
     """The cuts of a rule such as ``x2 <= 0.5 and x42 > 0.5``."""
     words = [part.split() for part in rule.split(" and ")]
     return Box(coding, tuple((int(x[1:]), sign == ">", float(cut)) for x, sign, cut in words))

@@ -95,3 +95,54 @@ def test_everything_drawn_leaves_no_doubt() -> None:
     chances = 1 / np.arange(5, 0, -1)
     result = prevalence.estimate_without_repeats(VALUES, chances, 5)
     assert (result.value, result.error, result.low, result.high) == (0.4, 0, 0.4, 0.4)
+
+
+def test_clopper_pearson_is_scipys() -> None:
+    for x, n in ((0, 7), (3, 10), (10, 10), (1, 1)):
+        low, high = intervals.clopper_pearson(x, n, 0.9)
+        expected = binomtest(x, n).proportion_ci(0.9, method="exact")
+        assert (float(low), float(high)) == pytest.approx((expected.low, expected.high), abs=1e-9)
+    low, high = intervals.clopper_pearson(0, 0)
+    assert (float(low), float(high)) == (0.0, 1.0)
+
+
+def test_rogan_gladen_gives_the_prevalence_back_and_covers_it() -> None:
+    # an oracle without samples: what a grader of these rates flags of 30 %
+    value, low, high = intervals.rogan_gladen(345, 1000, (800, 1000), (850, 1000))
+    assert value == pytest.approx(0.3)
+    assert low < 0.3 < high
+    assert intervals.rogan_gladen(5, 10, (3, 6), (3, 6))[0] is None
+    rng = np.random.default_rng(0)
+    covered = 0
+    for truth, tpr, tnr in [(0.3, 0.8, 0.9), (0.1, 0.9, 0.85)] * 500:
+        labels = rng.random(60) < truth
+        grades = np.where(labels, rng.random(60) < tpr, rng.random(60) > tnr)
+        flagged = rng.binomial(1000, truth * tpr + (1 - truth) * (1 - tnr))
+        _, low, high = intervals.rogan_gladen(
+            int(flagged),
+            1000,
+            (int((labels & grades).sum()), int(labels.sum())),
+            (int((~labels & ~grades).sum()), int((~labels).sum())),
+        )
+        covered += low <= truth <= high
+    assert covered / 1000 > 0.93
+
+
+def test_the_limit_of_unseen_kinds_holds_where_kinds_are_many_and_rare() -> None:
+    rng = np.random.default_rng(1)
+    above = {20: 0, 60: 0}
+    estimates: list[float] = []
+    for power in (0.6, 1.5):
+        chances = np.arange(1, 61) ** -power
+        chances /= chances.sum()
+        for n in above:
+            for _ in range(500):
+                drawn = rng.choice(60, n, p=chances)
+                unseen = 1 - chances[np.unique(drawn)].sum()
+                found = intervals.estimate_unseen([[str(kind)] for kind in drawn])
+                above[n] += unseen > found.high
+                estimates.append(found.value - unseen)
+    assert max(above.values()) / 1000 < 0.05 + 3 * (0.05 * 0.95 / 1000) ** 0.5
+    assert abs(np.mean(estimates)) < 0.01
+    nothing = intervals.estimate_unseen([])
+    assert (nothing.value, nothing.high) == (1.0, 1.0)

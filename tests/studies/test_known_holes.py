@@ -18,7 +18,7 @@ from groundfault.cli.study import STUDIES, study as command
 from groundfault.errors import InputError, PlanError
 from groundfault_studies import known_holes
 from groundfault_studies.known_holes_tables import SizeCell, count_named
-from groundfault_studies.rule_methods import METHODS, Coding
+from groundfault_studies.rule_methods import METHODS, RowCoding
 from groundfault_studies.rule_scores import count_false, score_rules, weigh_excess
 from groundfault_studies.tables import PaperStudy
 
@@ -160,7 +160,7 @@ def test_a_model_that_never_fails_has_no_rules(name: str) -> None:
 def test_a_coding_has_a_column_a_value_and_no_prose() -> None:
     table = draw_prompts(200).drop("target").with_columns(error=0)
     evidence = Evidence.from_table(table, id="example_id", outcome="error")
-    coding = Coding.of(evidence)
+    coding = RowCoding.of(evidence)
     assert [value for name, value in coding.columns if name == "task"] == ["add", "quote", "sort"]
     assert {name for name, _ in coding.columns} == {"task", "digits", "upper"}
     assert coding.matrix(table).shape == (200, 5)

@@ -10,7 +10,7 @@ import pytest
 
 from groundfault import Evidence, audit
 from groundfault.core.conversations import holds_conversations, open_conversation
-from groundfault.transcripts.reading import read_transcript
+from groundfault.transcripts.reading import read_transcripts
 from groundfault.transcripts.steps import tabulate_steps
 
 OPENAI = [
@@ -191,7 +191,7 @@ def test_no_mode_reads_a_transcript(table: pl.DataFrame, as_text: bool) -> None:
     assert "observations" not in named
     assert not report.deciding or all(one.column == "kind" for one in report.deciding)
     failing = evidence.frame["error"].to_list().index(1)
-    assert read_transcript(evidence.frame, evidence.roles, None, failing)["text"].to_list() == [
+    assert read_transcripts(evidence.frame, evidence.roles, None, [failing])["text"].to_list() == [
         "go",
         "bad",
     ]

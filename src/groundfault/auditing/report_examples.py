@@ -28,7 +28,7 @@ from groundfault.core.units import Marks
 from groundfault.errors import InputError
 from groundfault.modes.examples import choose_examples, find_near, select_losses
 from groundfault.modes.mode import Mode, ModeExample, Side
-from groundfault.transcripts.reading import read_transcript
+from groundfault.transcripts.reading import read_transcripts
 
 MAX_EXAMPLES = 200
 """Examples of one side, at most."""
@@ -136,7 +136,7 @@ def look_up_runs(
     sides = {"failing": pl.col("loss") > 0, "passing": pl.col("loss") == 0}
     rows = {side: mine.filter(holds)["index"] for side, holds in sides.items()}
     steps = {
-        side: read_transcript(runs.frame, runs.roles, runs.account, int(some[0]))
+        side: read_transcripts(runs.frame, runs.roles, runs.account, [int(some[0])])
         for side, some in rows.items()
         if len(some)
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 
 import numpy as np
 
@@ -25,7 +25,6 @@ Verdict = Literal[
 ANSWERS: tuple[Answer, ...] = get_args(Answer)
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 SAID = ("prompt_valid", "extraction_valid", "artefact", "model_wrong", "note")
-_STORED = ("reviewer", "item", *SAID, "role")
 
 # a name has to fit in a table, a note on a page
 _MAX_NAME, _MAX_NOTE = 80, 4000
@@ -120,24 +119,13 @@ def find_open(answers: Mapping[str, str]) -> str | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decision:
-    """A reviewer's answers about an item.
-
-    A later question is moot after a "no" and may be left out: no answer to an invalid prompt is
-    wrong, and a misread answer shows nothing about the model.
+class Opinion:
+    """One person's answer about an item, whatever was asked.
 
     Attributes
     ----------
     reviewer, item : str
         Who decides, and the item's id.
-    prompt_valid : {"yes", "no", "unsure"}
-        Does the prompt still ask the task?
-    extraction_valid : {"yes", "no", "unsure"}, optional
-        Is what was read the response's final answer?
-    artefact : {"extraction", "format"}, optional
-        Where it is not: was it misread, or is the form of the answer to blame?
-    model_wrong : {"yes", "no", "unsure"}, optional
-        Is the response's final answer wrong?
     note : str
     role : {"reviewer", "adjudicator"}
     time : str
@@ -150,15 +138,13 @@ class Decision:
     Raises
     ------
     InputError
-        If an answer is none of these, one is missing that is not moot, or a name is not one.
+        If a name is not one, or the note is no text or too long.
     """
+
+    stored: ClassVar[tuple[str, ...]] = ("reviewer", "item", "note", "role")
 
     reviewer: str
     item: str
-    prompt_valid: Answer
-    extraction_valid: Answer | None = None
-    artefact: Artefact | None = None
-    model_wrong: Answer | None = None
     note: str = ""
     role: Role = "reviewer"
     time: str = ""
@@ -170,6 +156,66 @@ class Decision:
             if not isinstance(getattr(self, name), str):
                 raise InputError(f"{name} is {getattr(self, name)!r:.60}; it is text")
         check_name(self.reviewer)
+        if self.role not in get_args(Role):
+            raise InputError(f"role is {self.role!r}; it is reviewer or adjudicator")
+        if len(self.note) > _MAX_NOTE:
+            raise InputError(
+                f"the note has {len(self.note):,} characters; at most {_MAX_NOTE:,} are kept"
+            )
+
+    @property
+    def verdict(self) -> Any:
+        """Return the answer in one word, by which people agree or not."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as the store keeps it; time, place and blinding are the store's to add."""
+        return {name: getattr(self, name) for name in self.stored}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], **stored: Any) -> Self:
+        """Make an opinion of the dict that `to_dict` made."""
+        return cls(**{name: data[name] for name in cls.stored}, **stored)
+
+
+J = TypeVar("J", bound=Opinion)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision(Opinion):
+    """A reviewer's answers about an item.
+
+    A later question is moot after a "no" and may be left out: no answer to an invalid prompt is
+    wrong, and a misread answer shows nothing about the model.
+
+    Attributes
+    ----------
+    reviewer, item, note, role, time, seq, unblinded
+        As of every `Opinion`.
+    prompt_valid : {"yes", "no", "unsure"}
+        Does the prompt still ask the task?
+    extraction_valid : {"yes", "no", "unsure"}, optional
+        Is what was read the response's final answer?
+    artefact : {"extraction", "format"}, optional
+        Where it is not: was it misread, or is the form of the answer to blame?
+    model_wrong : {"yes", "no", "unsure"}, optional
+        Is the response's final answer wrong?
+
+    Raises
+    ------
+    InputError
+        If an answer is none of these, one is missing that is not moot, or a name is not one.
+    """
+
+    stored = ("reviewer", "item", *SAID, "role")
+
+    prompt_valid: Answer
+    extraction_valid: Answer | None = None
+    artefact: Artefact | None = None
+    model_wrong: Answer | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         for name, choices in _ALLOWED.items():
             value = getattr(self, name)
             if value is not None and value not in choices:
@@ -182,10 +228,6 @@ class Decision:
             raise InputError(f"{question} is missing; {QUESTIONS[question].required}")
         if self.artefact is not None and self.extraction_valid != "no":
             raise InputError(f"artefact is {self.artefact!r}, but extraction_valid is not no")
-        if len(self.note) > _MAX_NOTE:
-            raise InputError(
-                f"the note has {len(self.note):,} characters; at most {_MAX_NOTE:,} are kept"
-            )
 
     @property
     def verdict(self) -> Verdict:
@@ -200,19 +242,9 @@ class Decision:
             return "unsure"
         return "model_error" if self.model_wrong == "yes" else "no_error"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as the store keeps it; time, place and blinding are the store's to add."""
-        return {name: getattr(self, name) for name in _STORED}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any], **stored: Any) -> Decision:
-        """Make a decision of the dict that `to_dict` made."""
-        return cls(**{name: data[name] for name in _STORED}, **stored)
-
 
 _ALLOWED: dict[str, tuple[str, ...]] = {
-    **{name: tuple(question.words.values()) for name, question in QUESTIONS.items()},
-    "role": get_args(Role),
+    name: tuple(question.words.values()) for name, question in QUESTIONS.items()
 }
 
 
@@ -227,11 +259,11 @@ def check_name(reviewer: str) -> str:
     return reviewer
 
 
-def select_latest(decisions: Iterable[Decision]) -> dict[tuple[str, str, Role], Decision]:
+def select_latest(decisions: Iterable[J]) -> dict[tuple[str, str, Role], J]:
     """Return the last decision of each reviewer on each item in each role, by place, then by
     time.
     """
-    last: dict[tuple[str, str, Role], Decision] = {}
+    last: dict[tuple[str, str, Role], J] = {}
     for decision in decisions:
         key = (decision.item, decision.reviewer, decision.role)
         # a revision is a new event: history is kept, and the last word of a person counts
@@ -277,7 +309,7 @@ class Resolution:
     unblinded: bool
 
 
-def resolve(decisions: Iterable[Decision], reviewers: int = 1) -> dict[str, Resolution]:
+def resolve(decisions: Iterable[Opinion], reviewers: int = 1) -> dict[str, Resolution]:
     """Return the resolution of each item that has a decision, by its id.
 
     Once ``reviewers`` have decided, the verdict that more than half of them give settles an item:
@@ -300,13 +332,13 @@ def resolve(decisions: Iterable[Decision], reviewers: int = 1) -> dict[str, Reso
     """
     if reviewers < 1:
         raise PlanError(f"an item needs at least 1 reviewer, not {reviewers}")
-    by_item: dict[str, list[Decision]] = {}
+    by_item: dict[str, list[Opinion]] = {}
     for decision in select_latest(decisions).values():
         by_item.setdefault(decision.item, []).append(decision)
     return {item: _resolve_item(votes, reviewers) for item, votes in by_item.items()}
 
 
-def _resolve_item(decisions: Sequence[Decision], reviewers: int) -> Resolution:
+def _resolve_item(decisions: Sequence[Opinion], reviewers: int) -> Resolution:
     reviews = [each for each in decisions if each.role == "reviewer"]
     # an adjudicator who reviewed the item would count twice
     blind = {each.reviewer for each in reviews}
@@ -324,7 +356,7 @@ def _resolve_item(decisions: Sequence[Decision], reviewers: int) -> Resolution:
     return Resolution("settled" if verdict else "disputed", verdict, len(reviews), late)
 
 
-def _find_majority(decisions: Sequence[Decision]) -> Verdict | None:
+def _find_majority(decisions: Sequence[Opinion]) -> Any:
     """Return the verdict of more than half; None where there is none, or most are unsure."""
     counts = Counter(each.verdict for each in decisions).most_common(1)
     if not counts or 2 * counts[0][1] <= len(decisions) or counts[0][0] == "unsure":

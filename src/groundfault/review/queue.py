@@ -15,7 +15,7 @@ import numpy as np
 from groundfault.base.deprecation import rename_members
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError
-from groundfault.review.decision import Decision, check_name, resolve, select_latest
+from groundfault.review.decision import Opinion, check_name, resolve, select_latest
 
 _HALVES = re.compile("[\ud800-\udfff]")
 
@@ -214,7 +214,7 @@ class Queue:
 
 
 def open_items(
-    queue: Queue, decisions: Iterable[Decision], reviewer: str, *, adjudicate: bool = False
+    queue: Queue, decisions: Iterable[Opinion], reviewer: str, *, adjudicate: bool = False
 ) -> list[Item]:
     """Return the items that a reviewer has still to decide, in their order.
 

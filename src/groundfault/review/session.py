@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from groundfault.base.deprecation import rename_members
 from groundfault.base.holdout_events import Event
 from groundfault.base.ledger import Ledger
 from groundfault.errors import InputError, LedgerError
-from groundfault.review.decision import Decision, Role, check_name, select_latest
+from groundfault.review.decision import Decision, J, Opinion, Role, check_name, select_latest
 from groundfault.review.queue import Item, Queue, open_items
 
 SEALED, DECIDED, UNBLINDED = "queue_sealed", "decision", "unblinded"
@@ -32,7 +32,14 @@ class Store:
         A file, made when it is first needed; or a URL ``postgresql+psycopg://...``.
     audit : str
         What the audit is known by.
+
+    Attributes
+    ----------
+    kind : type of Opinion
+        What a person says of an item.
     """
+
+    kind: ClassVar[type[Opinion]] = Decision
 
     def __init__(self, path_or_url: str | Path, audit: str) -> None:
         self._ledger = Ledger(path_or_url)
@@ -83,7 +90,7 @@ class Store:
         self._ledger.append(SEALED, body)
         return True
 
-    def add(self, decisions: Sequence[Decision]) -> list[Decision]:
+    def add(self, decisions: Sequence[J]) -> list[J]:
         """Keep decisions, all of them or none; as they are kept, with time and place.
 
         Raises
@@ -114,7 +121,7 @@ class Store:
         """Record that hidden fields are about to be shown; decisions from here on are marked."""
         return self._ledger.append(UNBLINDED, {"audit": self.audit, **body})
 
-    def decisions(self) -> list[Decision]:
+    def decisions(self) -> list[Any]:
         """Return every decision in the order in which they were made, those that were revised among
         them.
 
@@ -134,9 +141,9 @@ class Store:
                 decisions.append(self._decision(event, unblinded))
         return decisions
 
-    def _decision(self, event: Event, unblinded: bool) -> Decision:
+    def _decision(self, event: Event, unblinded: bool) -> Opinion:
         try:
-            return Decision.from_dict(
+            return self.kind.from_dict(
                 event.body, time=event.time, seq=event.seq, unblinded=unblinded
             )
         except (KeyError, TypeError, InputError):
@@ -208,11 +215,11 @@ class Session:
         return self._way[place] if place < len(self._way) else None
 
     @property
-    def previous(self) -> Decision | None:
+    def previous(self) -> Any:
         """Return this reviewer's decision on it from before, or None."""
         return self.find_previous(self.item) if self.item else None
 
-    def find_previous(self, item: Item) -> Decision | None:
+    def find_previous(self, item: Item) -> Any:
         """Return this reviewer's last decision on an item, or None."""
         return self._mine.get(item.id)
 
@@ -221,7 +228,7 @@ class Session:
         """Return items that are not decided yet, skipped ones among them."""
         return sum(item.id not in self._mine for item in self._open)
 
-    def decide(self, **answers: Any) -> Decision:
+    def decide(self, **answers: Any) -> Any:
         """Keep a decision on the present item, and go on to the next.
 
         Raises
@@ -231,7 +238,8 @@ class Session:
             still shown.
         """
         assert self.item is not None
-        decision = Decision(reviewer=self.reviewer, item=self.item.id, role=self.role, **answers)
+        kind = self.store.kind
+        decision = kind(reviewer=self.reviewer, item=self.item.id, role=self.role, **answers)
         (stored,) = self.store.add([decision])
         self._mine[stored.item] = stored
         self._place += 1

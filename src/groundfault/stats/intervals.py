@@ -1,10 +1,14 @@
-"""Intervals of proportions, their differences and ratios, and means; McNemar's exact test; and how
-often members of a finite population fail, from draws of known chances, adaptive or not."""
+"""Intervals of proportions, their differences and ratios, and means; McNemar's exact test; how
+often members of a finite population fail, from draws of known chances, adaptive or not; prevalence
+by an imperfect grader, and the chance of a kind not seen yet."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -121,6 +125,135 @@ def wilson(successes: ArrayLike, trials: ArrayLike, level: float = 0.95) -> tupl
     safe = np.where(n > 0, n, np.nan)
     low, high = _score_interval(x / safe, safe, level)
     return np.maximum(low, 0.0), np.where(x == safe, 1.0, high)  # which rounding may miss
+
+
+def clopper_pearson(
+    successes: ArrayLike, trials: ArrayLike, level: float = 0.95
+) -> tuple[Floats, Floats]:
+    """Return exact intervals of proportions: two arrays; 0 to 1 where nothing was tried.
+
+    Quantiles of beta distributions, doi:10.1093/biomet/26.4.404.
+    """
+    from scipy.special import betaincinv
+
+    x, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    tail = (1 - level) / 2
+    # at the ends the beta distribution is not defined, and the interval ends there
+    low = np.where(x > 0, betaincinv(np.maximum(x, 1e-9), n - x + 1, tail), 0.0)
+    high = np.where(x < n, betaincinv(x + 1, np.maximum(n - x, 1e-9), 1 - tail), 1.0)
+    return low, high
+
+
+def rogan_gladen(
+    flagged: int,
+    graded: int,
+    hits: tuple[int, int],
+    rejections: tuple[int, int],
+    level: float = 0.95,
+) -> tuple[float | None, float, float]:
+    """Estimate a prevalence from an imperfect grader: the share, and its interval.
+
+    Parameters
+    ----------
+    flagged, graded : int
+        Members that the grader says have it, and all that it graded.
+    hits, rejections : pair of int
+        Of labelled members that have it, those that the grader flags, and all of them; of those
+        that have it not, those that it does not flag, and all of them.
+    level : float
+        Coverage, in (0, 1); approximate.
+
+    Returns
+    -------
+    value, low, high : float
+        In [0, 1]. None, 0 and 1 where the grader is no better than a coin on the labelled ones, or
+        one of the two kinds is missing.
+
+    References
+    ----------
+    Rogan and Gladen 1978, doi:10.1093/oxfordjournals.aje.a112510; Lang and Reiczigel 2014,
+    doi:10.1016/j.prevetmed.2013.09.015, for the interval.
+
+    Examples
+    --------
+    >>> value, low, high = rogan_gladen(40, 100, (18, 20), (24, 30))
+    >>> round(value, 3), 0 < low < value < high < 1
+    (0.286, True)
+    """
+    if not (hits[1] and rejections[1] and graded):
+        return None, 0.0, 1.0
+    youden = hits[0] / hits[1] + rejections[0] / rejections[1] - 1
+    if youden <= 0:
+        return None, 0.0, 1.0
+    share = (flagged / graded + rejections[0] / rejections[1] - 1) / youden
+    z = _normal(level)
+    # a success and a failure are added to each, as Agresti and Coull add them to a proportion
+    n, yes, no = graded + z**2, hits[1] + 2, rejections[1] + 2
+    p, tpr, tnr = (flagged + z**2 / 2) / n, (hits[0] + 1) / yes, (rejections[0] + 1) / no
+    slope = tpr + tnr - 1
+    if slope <= 0:
+        return min(max(share, 0.0), 1.0), 0.0, 1.0
+    centre = (p + tnr - 1) / slope
+    first, second = tpr * (1 - tpr) / yes, tnr * (1 - tnr) / no
+    shift = 2 * z**2 * (centre * first - (1 - centre) * second)
+    spread = p * (1 - p) / n + centre**2 * first + (1 - centre) ** 2 * second
+    half = z * math.sqrt(spread) / slope
+    ends = (share, centre + shift - half, centre + shift + half)
+    value, low, high = (min(max(end, 0.0), 1.0) for end in ends)
+    return value, low, high
+
+
+class Unseen(NamedTuple):
+    """The chance that the next member shows a kind that no member before it shows.
+
+    Attributes
+    ----------
+    members, once : int
+        Members read, and kinds that exactly one of them shows.
+    value, high : float
+        The estimate, and its upper limit.
+    """
+
+    members: int
+    once: int
+    value: float
+    high: float
+
+
+def estimate_unseen(members: Sequence[Collection[str]], level: float = 0.95) -> Unseen:
+    """Estimate the chance that the next member shows a kind that was not seen yet.
+
+    Parameters
+    ----------
+    members : sequence of collections of str
+        The kinds that each member shows, in the order of their draws, which is random.
+    level : float
+        Coverage of the upper limit, in (0, 1).
+
+    Guarantee
+    ---------
+    The chance is above ``high`` with probability ``1 - level`` at most, if the order is random and
+    the number of members was fixed beforehand. Of the second half each member shows a kind that the
+    first half lacks with one and the same chance, so the limit of Clopper and Pearson for that
+    chance is exact. The chance after all members is no larger.
+
+    References
+    ----------
+    Good 1953, doi:10.1093/biomet/40.3-4.237, for the estimate.
+
+    Examples
+    --------
+    >>> estimate_unseen([["a"], ["b"], ["a"], ["a", "b"]]).value
+    0.0
+    """
+    half = len(members) // 2
+    early = {kind for kinds in members[:half] for kind in kinds}
+    late = [bool(set(kinds) - early) for kinds in members[half:]]
+    counts = Counter(kind for kinds in members for kind in set(kinds))
+    once = sum(count == 1 for count in counts.values())
+    _, high = clopper_pearson(sum(late), len(late), 2 * level - 1)
+    value = min(1.0, once / len(members)) if members else 1.0
+    return Unseen(len(members), once, value, float(high))
 
 
 def mcnemar(first_only: int, second_only: int) -> float:

@@ -12,6 +12,7 @@ from groundfault.base.reading import decode_json
 from groundfault.core.judge import Judge, bounded_rate
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.errors import InputError
+from groundfault.stats.intervals import clopper_pearson
 
 Rate = Literal["family-wise", "false discovery", "global null", "none"]
 
@@ -159,13 +160,8 @@ def margin(share: float, replicates: int) -> float:
 
 def interval(share: float, replicates: int) -> tuple[float, float]:
     """Return the Clopper-Pearson interval at 95 % for a share (doi:10.1093/biomet/26.4.404)."""
-    from scipy.special import betaincinv
-
-    hits = share * replicates
-    # binomial tails in terms of the beta distribution
-    low = float(betaincinv(hits, replicates - hits + 1, 0.025)) if share > 0 else 0.0
-    high = float(betaincinv(hits + 1, replicates - hits, 0.975)) if share < 1 else 1.0
-    return low, high
+    low, high = clopper_pearson(share * replicates, replicates)
+    return float(low), float(high)
 
 
 class Card(msgspec.Struct, frozen=True):

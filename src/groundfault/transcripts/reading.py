@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,37 +43,38 @@ def read_steps(frame: pl.DataFrame, roles: Roles, account: Account | None) -> pl
         (pl.lit(None, pl.String) if column is None else pl.col(column).cast(pl.String)).alias(name)
         for name, column in named.items()
     )
-    steps = tabulate_steps(_list_runs(frame, roles, account, None)).sort("run", "step")
+    steps = tabulate_steps(_list_runs(frame, roles, account, range(frame.height))).sort(
+        "run", "step"
+    )
     return pl.concat([keys[steps["run"]], steps], how="horizontal")
 
 
-def read_transcript(
-    frame: pl.DataFrame, roles: Roles, account: Account | None, run: int
+def read_transcripts(
+    frame: pl.DataFrame, roles: Roles, account: Account | None, rows: Sequence[int]
 ) -> pl.DataFrame:
-    """Return the steps of one run, by its row, with their texts and arguments."""
-    return tabulate_steps(_list_runs(frame, roles, account, run), texts=True)
+    """Return the steps of some runs, by their rows, with their texts and arguments."""
+    return tabulate_steps(_list_runs(frame, roles, account, rows), texts=True)
 
 
 def _list_runs(
-    frame: pl.DataFrame, roles: Roles, account: Account | None, run: int | None
+    frame: pl.DataFrame, roles: Roles, account: Account | None, rows: Sequence[int]
 ) -> Iterator[tuple[int, Any]]:
-    """Yield numbers of rows and their conversations; of one row alone, where it is named."""
+    """Yield numbers of rows and their conversations."""
     if TRANSCRIPT in frame.columns and account is not None:
-        yield from _open_logs(frame, account.logs, run)
+        yield from _open_logs(frame[list(rows)], account.logs, rows)
         return
     columns = [c for c in list_conversations(frame) if c not in roles.columns]
-    first, last = (0, frame.height) if run is None else (run, run + 1)
-    for start in range(first, last if columns else first, _PART):
-        part = frame[columns[0]][start : min(start + _PART, last)].to_list()
-        yield from enumerate(part, start)
+    for start in range(0, len(rows) if columns else 0, _PART):
+        part = rows[start : start + _PART]
+        yield from zip(part, frame[columns[0]][list(part)].to_list(), strict=True)
 
 
 def _open_logs(
-    frame: pl.DataFrame, logs: tuple[LogRead, ...], run: int | None
+    frame: pl.DataFrame, logs: tuple[LogRead, ...], numbers: Sequence[int]
 ) -> Iterator[tuple[int, Any]]:
     """Yield the conversations of the rows, log by log."""
-    table = frame.select("log", TRANSCRIPT).with_row_index("run").drop_nulls()
-    table = table if run is None else table.filter(pl.col("run") == run)
+    named = pl.Series("run", numbers, dtype=pl.UInt32)
+    table = frame.select("log", TRANSCRIPT).with_columns(named).drop_nulls()
     for (number,), part in table.group_by("log", maintain_order=True):
         log = logs[int(number)]
         rows = dict(part.select(TRANSCRIPT, "run").iter_rows())

@@ -1,0 +1,474 @@
+"""Coding: notes on runs, codes for what goes wrong, how frequent each is, and a judge of codes.
+
+You read runs in random order, blind to the model, to the outcome and to the notes of others, and
+write what goes wrong first. Codes name it; they can be renamed and joined at any time. Each note is
+an event of a ledger: it is on disk before the next run is shown, and several people may code at
+once. Counts have limits that hold whenever you look. A judge of a code is measured on your labels,
+and the share that it flags is corrected by them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from msgspec import Struct
+from numpy.typing import ArrayLike, NDArray
+
+from groundfault.base.ledgers import find_ledger
+from groundfault.core.column_names import means_pass
+from groundfault.core.conversations import has_transcripts
+from groundfault.core.evidence import Evidence
+from groundfault.core.plan import Plan
+from groundfault.core.rules import Rule
+from groundfault.errors import InputError, PlanError, require_name
+from groundfault.modes.examples import find_text_columns
+from groundfault.review.decision import select_latest
+from groundfault.review.notes import CodeStore, Note, RunItem, check_code, head_step
+from groundfault.review.queue import Queue
+from groundfault.review.session import Session
+from groundfault.stats import agreement as raters
+from groundfault.stats.agreement import Agreement
+from groundfault.stats.intervals import Unseen, clopper_pearson, estimate_unseen, rogan_gladen
+from groundfault.stats.prediction_powered import find_interval
+from groundfault.transcripts.reading import read_transcripts
+
+Floats = NDArray[np.float64]
+Side = Literal["failing", "passing"]
+
+_SIDES: tuple[Side, ...] = ("failing", "passing")
+_FAILED = 0.5
+"""Graded losses above it count as failed, as everywhere that outcomes are two."""
+_MAX_DEFINITION = 1000
+"""Characters of a definition, which is a paragraph."""
+_MISS = 0.05
+"""Chance that an interval misses: the usual one."""
+_EXAMPLES = 2
+"""Notes that show a judge a code: one may be odd, and each lengthens every call."""
+
+
+class CodeCount(Struct, frozen=True, kw_only=True):
+    """How frequent a code is among the failing or the passing runs.
+
+    Attributes
+    ----------
+    code, side : str
+    runs, coded, population : int
+        Coded runs that most of their coders give the code, coded runs, and all of this side.
+    share, low, high : float
+        The share among the coded runs, and limits for all runs, 95 %, which hold at every look.
+    """
+
+    code: str
+    side: Side
+    runs: int
+    coded: int
+    population: int
+    share: float
+    low: float
+    high: float
+
+
+class JudgeValidation(Struct, frozen=True, kw_only=True):
+    """How often a judge of a code is right, and the share of the code corrected for its errors.
+
+    Attributes
+    ----------
+    code, side : str
+    hits, positives : int
+        Labelled runs with the code that the judge flags, and all labelled runs with it.
+    tpr : tuple of float
+        The true positive rate: hits among positives, and its exact 95 % limits; None without any.
+    rejections, negatives : int
+        Labelled runs without the code that the judge does not flag, and all of them.
+    tnr : tuple of float
+        The true negative rate and its limits.
+    flagged, graded : int
+        Runs that the judge flags among all that it graded.
+    share, low, high : float
+        Share of the code among all runs of this side, by the labels with the grades beside them;
+        the limits hold at every look, whatever the judge.
+    rogan_gladen : tuple of float
+        The corrected share and its approximate 95 % limits by Rogan and Gladen, to compare; None
+        where the judge is no better than a coin.
+    parts : dict of str to tuple of int
+        For each rule hits, positives, rejections and negatives where it holds.
+    """
+
+    code: str
+    side: Side
+    hits: int
+    positives: int
+    tpr: tuple[float | None, float, float]
+    rejections: int
+    negatives: int
+    tnr: tuple[float | None, float, float]
+    flagged: int
+    graded: int
+    share: float
+    low: float
+    high: float
+    rogan_gladen: tuple[float | None, float, float]
+    parts: dict[str, tuple[int, int, int, int]] = {}
+
+
+class Coding:
+    """The coding of the runs of some evidence.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        The runs in question: of one failure mode, say, by ``evidence.where(rule)``.
+    store : path, URL or Ledger, optional
+        Where notes are kept; by default the ledger of audits.
+    failing, passing : int
+        Largest number of runs of each outcome to draw at random. Both may grow later.
+    columns : sequence of str
+        What is shown of a run; by default its steps or, without any, its question, answer and
+        target.
+    seed : int
+        Of the draw and of each coder's order.
+
+    Raises
+    ------
+    InputError
+        If there is no such column, or no scored run to code.
+
+    Examples
+    --------
+    >>> rows = {"question": ["1 + 1", "2 + 2"], "answer": ["2", "5"], "error": [0, 1]}
+    >>> evidence = Evidence.from_table(pl.DataFrame(rows), outcome="error")
+    >>> import tempfile
+    >>> coding = Coding(evidence, Path(tempfile.mkdtemp()) / "codes.db")
+    >>> session = coding.session("ana")
+    >>> session.item.headed_texts
+    (('question', '2 + 2'), ('answer', '5'))
+    >>> note = session.decide(note="adds one", codes=["off by one"])
+    >>> [(count.code, count.runs, count.coded) for count in coding.counts()]
+    [('off by one', 1, 1)]
+    """
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        store: str | Path | None = None,
+        *,
+        failing: int = 100,
+        passing: int = 0,
+        columns: Sequence[str] = (),
+        seed: int = 0,
+    ) -> None:
+        for name in columns:
+            require_name("column", name, evidence.frame.columns, InputError)
+        ledger = find_ledger(True if store is None else store)
+        if ledger is None:
+            raise PlanError("notes have to be kept: name a file for them (store)")
+        self.evidence, self._columns, self._plan = evidence, tuple(columns), Plan(seed=seed)
+        self.store = CodeStore(ledger.place, f"coding of {evidence.hash}")
+        losses = evidence.loss.to_numpy()
+        self._rows = {
+            "failing": np.flatnonzero(losses > _FAILED),
+            "passing": np.flatnonzero(losses <= _FAILED),
+        }
+        drawn = [
+            row
+            for side, count in zip(_SIDES, (failing, passing), strict=True)
+            for row in self._plan.rng(f"coding: {side}").permutation(self._rows[side])[:count]
+        ]
+        # a mix may hold passing runs, and a grader's words would say which those are
+        self._is_mixed = passing > 0
+        items = tuple(self._make_item(int(row)) for row in drawn)
+        self.queue = Queue(items, seed, about={"columns": list(columns)})
+
+    def _make_item(self, row: int) -> RunItem:
+        run = hashlib.sha256(f"{self.evidence.hash} {row}".encode()).hexdigest()
+        return RunItem("", "", "", None, "", run=run, row=row, read=self._read_texts)
+
+    @cached_property
+    def _steps(self) -> dict[int, pl.DataFrame]:
+        rows = [item.row for item in self.queue.items if isinstance(item, RunItem)]
+        of = self.evidence
+        if self._columns or not has_transcripts(of.frame):
+            return {}
+        steps = read_transcripts(of.frame, of.roles, of.account, rows)
+        return {int(part["run"][0]): part for part in steps.partition_by("run")}
+
+    def _read_texts(self, row: int) -> tuple[tuple[str, str], ...]:
+        steps = self._steps.get(row)
+        if steps is not None:
+            if self._is_mixed:
+                steps = steps.filter(pl.col("actor") != "judge")
+            return tuple(map(head_step, steps.iter_rows(named=True)))
+        return tuple((name, str(self.evidence.frame[name][row])) for name in self._shown)
+
+    @cached_property
+    def _shown(self) -> tuple[str, ...]:
+        """Return the columns that are shown, none of which names an outcome."""
+        hidden = self.evidence.roles.instrument
+        columns = self._columns or find_text_columns(self.evidence)
+        told = [
+            c for c in columns if c in self._columns or (means_pass(c) is None and c not in hidden)
+        ]
+        return tuple(told) or self.evidence.attributes
+
+    def session(self, coder: str, *, adjudicate: bool = False) -> Session:
+        """Begin or resume a person's way through the runs, or through those coded differently."""
+        if not self.queue.items:
+            raise InputError("there is no run to code: no scored run has this outcome")
+        self.store.seal(self.queue)
+        return Session(self.queue, self.store, coder, adjudicate=adjudicate)
+
+    # ------------------------------------------------------------------------------ the codebook
+
+    @property
+    def codes(self) -> dict[str, str]:
+        """Return the definition of each code, most frequent first; empty where it has none."""
+        given = Counter(code for note in self.notes for code in note.codes)
+        told = {
+            event.body["code"]: event.body["definition"]
+            for event in self.store.changes()
+            if event.body["act"] == "define"
+        }
+        return {code: told.get(code, "") for code in [*(c for c, _ in given.most_common()), *told]}
+
+    def define(self, code: str, definition: str) -> None:
+        """Say what a code means."""
+        text = " ".join(definition.split())
+        if not 0 < len(text) <= _MAX_DEFINITION:
+            raise InputError(f"a definition has 1 to {_MAX_DEFINITION:,} characters")
+        self.store.write("define", code=check_code(code), definition=text)
+
+    def rename(self, code: str, into: str) -> None:
+        """Rename a code in all notes; two are joined where the new name is another code's."""
+        require_name("code", code, [*self.codes], InputError)
+        self.store.write("rename", code=code, into=check_code(into))
+
+    def undo(self) -> str:
+        """Take the last change of the codebook back; return what it was."""
+        changes = [one for one in self.store.changes() if one.body["act"] != "prompt"]
+        if not changes:
+            raise InputError("the codebook was not changed, so no change can be taken back")
+        last = changes[-1]
+        self.store.write("undo", of=last.seq)
+        return f"{last.body['act']} {last.body.get('code', '')}".strip()
+
+    def prompt(self, code: str) -> str:
+        """Return a question for a judge, with the definition and two notes as examples.
+
+        It is recorded: only runs that are coded afterwards validate a judge of this code.
+        """
+        require_name("code", code, [*self.codes], InputError)
+        notes = [note.note for note in self.notes if code in note.codes and note.note]
+        self.store.write("prompt", code=code)
+        lines = [
+            f"Does this happen in the run: {code}? {self.codes[code]}".strip(),
+            *(f"Example: {' '.join(note.split())}" for note in notes[:_EXAMPLES]),
+            "Answer yes or no.",
+        ]
+        return "\n".join(lines)
+
+    # ------------------------------------------------------------------------------- the numbers
+
+    @property
+    def notes(self) -> list[Note]:
+        """Return the last note of each person on each run, in the order of the first ones."""
+        return list(select_latest(self.store.decisions()).values())
+
+    def _label(self, side: Side) -> dict[int, list[Note]]:
+        """Return the notes that count on each coded run of a side, by row, as they were coded."""
+        inside = set(self._rows[side].tolist())
+        rows = {item.id: item.row for item in self.queue.items if isinstance(item, RunItem)}
+        by_row: dict[int, list[Note]] = {}
+        for note in self.notes:
+            if (row := rows.get(note.item)) in inside and row is not None:
+                by_row.setdefault(row, []).append(note)
+        for row, notes in by_row.items():
+            last_words = [note for note in notes if note.role == "adjudicator"]
+            by_row[row] = last_words or notes
+        return by_row
+
+    def counts(self) -> tuple[CodeCount, ...]:
+        """Count the codes among failing and passing runs.
+
+        Guarantee
+        ---------
+        The share of a code among all runs of a side is ever outside its limits with probability
+        5 % at most, however often one looks and whenever one stops, since each coder reads in
+        random order (`groundfault.stats.prediction_powered.find_interval`). Of a run with several
+        coders the share of them that give the code counts, or what an adjudicator says.
+        """
+        counts = []
+        codes = list(self.codes)
+        for side in _SIDES:
+            size, labels = len(self._rows[side]), list(self._label(side).values())
+            if not labels:
+                continue
+            shares = np.array([[_share(notes, code) for notes in labels] for code in codes])
+            ends = find_interval(shares, 0 * shares, size, 0.0, _MISS, horizon=len(labels))
+            counts += [
+                CodeCount(
+                    code=code,
+                    side=side,
+                    runs=int((share > _FAILED).sum()),
+                    coded=len(labels),
+                    population=size,
+                    share=float(share.mean()),
+                    low=float(low),
+                    high=float(high),
+                )
+                for code, share, low, high in zip(codes, shares, *ends, strict=True)
+            ]
+        return tuple(counts)
+
+    def saturation(self) -> Unseen:
+        """Estimate the chance that the next failing run shows a code that was not seen yet."""
+        labels = self._label("failing").values()
+        return estimate_unseen([{c for note in notes for c in note.codes} for notes in labels])
+
+    def agreement(self) -> dict[str, dict[str, Agreement]]:
+        """Measure how far coders agree on each code: raw agreement and Krippendorff's alpha."""
+        blind = [note for note in self.notes if note.role == "reviewer"]
+        items = {id: row for row, id in enumerate(dict.fromkeys(n.item for n in blind))}
+        people = {name: column for column, name in enumerate(sorted({n.reviewer for n in blind}))}
+        measured: dict[str, dict[str, Agreement]] = {}
+        for code in self.codes:
+            table = np.full((len(items), len(people)), raters.MISSING, dtype=np.int64)
+            for note in blind:
+                table[items[note.item], people[note.reviewer]] = code in note.codes
+            rng = self._plan.rng(f"agreement on the code {code}")
+            pair = {"raw": raters.raw, "alpha": raters.krippendorff}
+            measured[code] = {name: each(table, 2, rng) for name, each in pair.items()}
+        return measured
+
+    def labels(self) -> pl.DataFrame:
+        """Return the keys of the coded runs with 1 or 0 for each code, the note and the step."""
+        labels = {**self._label("failing"), **self._label("passing")}
+        roles = self.evidence.roles
+        keys = [key for key in (roles.id, roles.model, roles.repeat) if key]
+        return self.evidence.frame[keys][list(labels)].with_columns(
+            pl.Series("note", ["\n".join(n.note for n in notes) for notes in labels.values()]),
+            pl.Series("step", [notes[0].step for notes in labels.values()], dtype=pl.Int64),
+            *(
+                pl.Series(code, [int(_share(notes, code) > _FAILED) for notes in labels.values()])
+                for code in self.codes
+            ),
+        )
+
+    def validate(
+        self, code: str, grades: str | ArrayLike, rules: Sequence[str] = ()
+    ) -> tuple[JudgeValidation, ...]:
+        """Measure a judge of a code on the labels, and correct the share that it flags.
+
+        Parameters
+        ----------
+        code : str
+        grades : str or array, shape (len(evidence),)
+            A column of the evidence, or the grades: 1 where the judge says that the code holds, 0
+            where not, NaN where it said nothing.
+        rules : sequence of str
+            Conditions, such as those of failure modes, under which it is counted by itself.
+
+        Raises
+        ------
+        InputError
+            If there is no such code or column, or a grade is not 0, 1 or NaN.
+        """
+        require_name("code", code, [*self.codes], InputError)
+        values = self._read_grades(grades)
+        masks = {r: Rule.parse(r).holds(self.evidence.frame).to_numpy() for r in rules}
+        asked = {"act": "prompt", "code": code}.items()
+        since = max((e.seq for e in self.store.changes() if asked <= e.body.items()), default=0)
+        firsts: dict[str, int] = {}
+        for note in self.store.decisions():
+            firsts.setdefault(note.item, note.seq)
+        return tuple(
+            self._validate_side(code, side, values, masks, lambda n: firsts[n.item] > since)
+            for side in _SIDES
+            if self._label(side)
+        )
+
+    def _validate_side(
+        self,
+        code: str,
+        side: Side,
+        grades: Floats,
+        masks: Mapping[str, NDArray[np.bool_]],
+        is_fresh: Callable[[Note], bool],
+    ) -> JudgeValidation:
+        labels, every = self._label(side), grades[self._rows[side]]
+        rows = np.array(list(labels))
+        shares = np.array([_share(notes, code) for notes in labels.values()])
+        fresh = np.array([is_fresh(notes[0]) for notes in labels.values()])
+        # coders who disagree without an adjudicator give no label to compare a judge with
+        usable = fresh & (shares != _FAILED) & ~np.isnan(grades[rows])
+        yes, flag = shares > _FAILED, grades[rows] > _FAILED
+
+        def count(where: NDArray[np.bool_]) -> tuple[int, int, int, int]:
+            cells = (yes & flag, yes, ~yes & ~flag, ~yes)
+            hits, positives, rejections, negatives = (int((c & where).sum()) for c in cells)
+            return hits, positives, rejections, negatives
+
+        hits, positives, rejections, negatives = count(usable)
+        flagged, graded = int((every > _FAILED).sum()), int((~np.isnan(every)).sum())
+        known = np.nan_to_num(grades[rows])
+        low, high = find_interval(
+            shares, known, len(every), np.nansum(every), _MISS, fair=fresh, horizon=len(rows)
+        )
+        mean = (shares - known)[fresh].mean() if fresh.any() else np.nan
+        return JudgeValidation(
+            code=code,
+            side=side,
+            hits=hits,
+            positives=positives,
+            tpr=_rate(hits, positives),
+            rejections=rejections,
+            negatives=negatives,
+            tnr=_rate(rejections, negatives),
+            flagged=flagged,
+            graded=graded,
+            share=float(np.clip(np.nansum(every) / len(every) + mean, low[0], high[0])),
+            low=float(low[0]),
+            high=float(high[0]),
+            rogan_gladen=rogan_gladen(flagged, graded, (hits, positives), (rejections, negatives)),
+            parts={rule: count(usable & mask[rows]) for rule, mask in masks.items()},
+        )
+
+    def errors(self, code: str, grades: str | ArrayLike) -> Evidence:
+        """Return the coded runs as evidence that fails where a judge errs, to audit it."""
+        values = self._read_grades(grades)
+        wrong = np.full(len(values), np.nan)
+        for side in _SIDES:
+            for row, notes in self._label(side).items():
+                wrong[row] = abs(float(_share(notes, code) > _FAILED) - values[row])
+        part, known = self.evidence.take(~np.isnan(wrong)), wrong[~np.isnan(wrong)]
+        return replace(part, loss=pl.Series("loss", known), raw_loss=None)
+
+    def _read_grades(self, grades: str | ArrayLike) -> Floats:
+        if isinstance(grades, str):
+            require_name("column", grades, self.evidence.frame.columns, InputError)
+            name, grades = repr(grades), self.evidence.frame[grades].cast(pl.Float64, strict=False)
+        else:
+            name = "the judge"
+        values = np.asarray(grades, dtype=np.float64)
+        is_grade = np.isin(values, (0, 1)) | np.isnan(values)
+        if values.shape != (len(self.evidence),) or not is_grade.all():
+            raise InputError(
+                f"grades of {name} are 1, 0 or missing, one for each of the "
+                f"{len(self.evidence):,} rows"
+            )
+        return values
+
+
+def _share(notes: Sequence[Note], code: str) -> float:
+    return sum(code in note.codes for note in notes) / len(notes)
+
+
+def _rate(successes: int, trials: int) -> tuple[float | None, float, float]:
+    low, high = clopper_pearson(successes, trials)
+    return (successes / trials if trials else None, float(low), float(high))

@@ -1,0 +1,138 @@
+"""Notes on runs, and the codes that name what goes wrong in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from groundfault.base.holdout_events import Event
+from groundfault.errors import InputError
+from groundfault.review.decision import Opinion
+from groundfault.review.queue import Item, normalize
+from groundfault.review.session import Store
+
+_MAX_CODE = 80
+"""Characters of a code, which heads a column."""
+CODEBOOK = "codebook"
+"""The kind of the events that change the codebook."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note(Opinion):
+    """A person's note on a run, and its codes.
+
+    Attributes
+    ----------
+    codes : tuple of str
+        Names of what goes wrong in the run; none where nothing does.
+    step : int, optional
+        The step at which it first goes wrong, from 0.
+    """
+
+    stored = ("reviewer", "item", "note", "role", "codes", "step")
+
+    codes: tuple[str, ...] = ()
+    step: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.codes, str):
+            raise InputError("codes are a list of names, such as ['pays early']")
+        object.__setattr__(self, "codes", tuple(dict.fromkeys(map(check_code, self.codes))))
+        is_step = isinstance(self.step, int) and not isinstance(self.step, bool) and self.step >= 0
+        if self.step is not None and not is_step:
+            raise InputError(f"step is {self.step!r}; it is a whole number from 0")
+
+    @property
+    def verdict(self) -> str:
+        """Return the codes, sorted: coders who give other codes disagree."""
+        return ", ".join(sorted(self.codes)) or "no code"
+
+
+def check_code(name: Any) -> str:
+    """Return the name of a code without needless spaces, or raise `InputError`.
+
+    Examples
+    --------
+    >>> check_code("  pays   early ")
+    'pays early'
+    """
+    code = " ".join(name.split()) if isinstance(name, str) else ""
+    if not code or len(code) > _MAX_CODE or not code.isprintable() or "," in code:
+        raise InputError(
+            f"the code {str(name)[:100]!r} cannot be used: a code is a name of at most "
+            f"{_MAX_CODE} characters without commas"
+        )
+    return code
+
+
+@dataclass(frozen=True)
+class RunItem(Item):
+    """A run to code.
+
+    Attributes
+    ----------
+    run : str
+        A hash that names it, and tells nothing.
+    row : int
+        In the evidence.
+    read : callable
+        Reads heads and texts, when they are shown.
+    """
+
+    run: str = ""
+    row: int = 0
+    read: Callable[[int], tuple[tuple[str, str], ...]] = lambda _: ()
+
+    @cached_property
+    def id(self) -> str:
+        """Return the hash that names the run."""
+        return self.run
+
+    @cached_property
+    def headed_texts(self) -> tuple[tuple[str, str], ...]:
+        """Return heads and texts: a pair for each step, or for each column that is shown."""
+        return self.read(self.row)
+
+
+class CodeStore(Store):
+    """Notes and changes of the codebook in one ledger; see `groundfault.review.Store`."""
+
+    kind = Note
+
+    def write(self, act: str, **body: Any) -> Event:
+        """Record a change of the codebook."""
+        return self._ledger.append(CODEBOOK, {"audit": self.audit, "act": act, **body})
+
+    def changes(self) -> list[Event]:
+        """Return the changes of the codebook that were not taken back."""
+        changes: list[Event] = []
+        for event in self._events():
+            if event.kind == CODEBOOK and event.body["act"] == "undo":
+                changes = [one for one in changes if one.seq != event.body["of"]]
+            elif event.kind == CODEBOOK:
+                changes.append(event)
+        return changes
+
+    def decisions(self) -> list[Note]:
+        """Return every note in its order, under the present names of its codes."""
+        names: dict[str, str] = {}
+        for event in self.changes():
+            if event.body["act"] == "rename":
+                old, new = event.body["code"], event.body["into"]
+                names = {**{k: new if v == old else v for k, v in names.items()}, old: new}
+                names.pop(new, None)
+        return [
+            replace(note, codes=tuple(names.get(code, code) for code in note.codes))
+            for note in super().decisions()
+        ]
+
+
+def head_step(step: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the head of a step, and its text."""
+    name = f" {step['name']}" if step["name"] else ""
+    status = "" if step["status"] == "ok" else f" [{step['status']}]"
+    head = f"{step['step']}. {step['actor']} {step['kind']}{name}{status}"
+    return head, normalize(step["text"] or step["arguments"] or "")

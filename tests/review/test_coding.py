@@ -1,0 +1,280 @@
+"""Notes and codes: blind, on record at once, renamed, taken back; counts and judges that hold."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from groundfault import Evidence, audit
+from groundfault.coding import Coding
+from groundfault.errors import InputError, LedgerError
+from groundfault.review.notes import Note
+
+
+def make_runs(n: int = 60, seed: int = 0) -> Evidence:
+    """Runs that fail in half of the cases; the failing ones pay early or loop."""
+    rng = np.random.default_rng(seed)
+    failed = rng.random(n) < 0.5
+    early = failed & (rng.random(n) < 0.6)
+    judged = np.where(early, rng.random(n) < 0.9, rng.random(n) < 0.1)
+    table = pl.DataFrame(
+        {
+            "id": [f"t{i}" for i in range(n)],
+            "question": [f"book flight {i}" for i in range(n)],
+            "answer": ["paid" if one else "looped" for one in early],
+            "lang": ["de" if i % 2 else "en" for i in range(n)],
+            "error": failed.astype(int),
+            "judge": judged.astype(int),
+        }
+    )
+    return Evidence.from_table(table, id="id", outcome="error")
+
+
+def code_runs(coding: Coding, coder: str, most: int = 10**6) -> None:
+    """Code as the answers say."""
+    session = coding.session(coder)
+    while (item := session.item) is not None and most:
+        texts = dict(item.headed_texts)
+        wrong = texts["answer"] == "paid"
+        session.decide(note=texts["answer"], codes=["pays early" if wrong else "loops"], step=1)
+        most -= 1
+
+
+def test_what_a_coder_sees_is_blind_and_what_is_said_stands(tmp_path: Path) -> None:
+    evidence = make_runs()
+    coding = Coding(evidence, tmp_path / "codes.db", failing=20)
+    session = coding.session("ana")
+    first = session.item
+    assert first is not None
+    assert [head for head, _ in first.headed_texts] == ["question", "answer"]
+    assert "t" + first.headed_texts[0][1].split()[-1] not in first.id
+    session.decide(note="pays before it checks", codes=[" pays  early ", "pays early"], step=2)
+    session.decide(codes=[])
+    # another process goes on where this one stopped, and others have their own order
+    again = coding.session("ana")
+    assert (again.total, again.remaining) == (20, 18)
+    assert again.back()
+    assert again.back()
+    assert again.item == first
+    assert again.previous.codes == ("pays early",)
+    again.decide(note="loops", codes=["loops"])
+    assert [(n.note, n.codes) for n in coding.notes] == [("loops", ("loops",)), ("", ())]
+    other = coding.session("ben")
+    assert other.remaining == 20
+    assert coding.labels().columns == ["id", "note", "step", "loops"]
+
+
+def test_codes_are_renamed_joined_defined_and_all_of_it_is_taken_back(tmp_path: Path) -> None:
+    coding = Coding(make_runs(), tmp_path / "codes.db")
+    code_runs(coding, "ana")
+    before = coding.codes
+    assert set(before) == {"pays early", "loops"}
+    coding.rename("loops", "repeats itself")
+    coding.rename("repeats itself", "pays early")
+    assert list(coding.codes) == ["pays early"]
+    coding.define("pays early", "It pays before it checks.")
+    assert coding.codes == {"pays early": "It pays before it checks."}
+    assert coding.undo() == "define pays early"
+    assert coding.undo() == "rename repeats itself"
+    assert set(coding.codes) == {"pays early", "repeats itself"}
+    coding.rename("repeats itself", "loops")
+    assert coding.codes == before
+    with pytest.raises(InputError, match="no code 'pays'"):
+        coding.rename("pays", "x")
+    with pytest.raises(InputError, match="without commas"):
+        coding.session("eve").decide(codes=["a, b"])
+    with pytest.raises(InputError, match="1 to 1,000"):
+        coding.define("loops", " ")
+
+
+def test_two_coders_agree_or_an_adjudicator_decides(tmp_path: Path) -> None:
+    coding = Coding(make_runs(), tmp_path / "codes.db", failing=30)
+    code_runs(coding, "ana")
+    session = coding.session("ben")
+    changed = 0
+    while (item := session.item) is not None:
+        said = "pays early" if dict(item.headed_texts)["answer"] == "paid" else "loops"
+        changed += said == "loops" and changed < 5
+        session.decide(codes=["other" if said == "loops" and changed <= 5 else said])
+    shares = {count.code: count.share for count in coding.counts()}
+    assert coding.agreement()["pays early"]["raw"].value == 1
+    assert coding.agreement()["loops"]["raw"].value < 1
+    assert 0 < shares["other"] < 0.5
+
+
+def test_a_changed_note_is_noticed(tmp_path: Path) -> None:
+    coding = Coding(make_runs(), tmp_path / "codes.db")
+    code_runs(coding, "ana", 5)
+    with sqlite3.connect(tmp_path / "codes.db") as raw:
+        raw.execute(
+            "UPDATE groundfault_ledger SET body = replace(body, '\"loops\"', '\"lops\"'), "
+            "kind = kind WHERE kind = 'decision'"
+        )
+        raw.execute("DELETE FROM groundfault_ledger WHERE seq = 3")
+    with pytest.raises(LedgerError, match="was altered"):
+        coding.counts()
+
+
+SCRIPT = """
+import sys
+import polars as pl
+from groundfault import Evidence
+from groundfault.coding import Coding
+
+table = pl.DataFrame({"id": range(200), "answer": [f"a{i % 3}" for i in range(200)], "error": 1})
+evidence = Evidence.from_table(table, id="id", outcome="error")
+coding = Coding(evidence, sys.argv[1], failing=200, columns=["answer"])
+session = coding.session(sys.argv[2])
+print("ready", flush=True)
+sys.stdin.readline()
+while session.item is not None:
+    text = dict(session.item.headed_texts)["answer"]
+    session.decide(note=f"{text} " * 50, codes=[text])
+"""
+
+
+@contextmanager
+def begin_coding(place: str, *coders: str) -> Iterator[list[subprocess.Popen[str]]]:
+    """Coders at work, in processes of their own; all begin at once."""
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    workers = [
+        subprocess.Popen([sys.executable, "-c", SCRIPT, place, name], **pipes) for name in coders
+    ]
+    for worker in workers:
+        assert worker.stdout
+        assert worker.stdout.readline() == "ready\n"
+    for worker in workers:
+        assert worker.stdin
+        worker.stdin.write("\n")
+        worker.stdin.flush()
+    yield workers
+    for worker in workers:
+        worker.communicate(timeout=120)
+
+
+def open_coding(place: str) -> Coding:
+    """The coding of the script."""
+    table = pl.DataFrame(
+        {"id": range(200), "answer": [f"a{i % 3}" for i in range(200)], "error": 1}
+    )
+    evidence = Evidence.from_table(table, id="id", outcome="error")
+    return Coding(evidence, place, failing=200, columns=["answer"])
+
+
+def test_two_coders_at_once_lose_nothing(place: str) -> None:
+    open_coding(place).session("first")
+    with begin_coding(place, "ana", "ben"):
+        pass
+    coding = open_coding(place)
+    assert len(coding.store.decisions()) == 400
+    assert {count.coded for count in coding.counts()} == {200}
+    assert all(measures["raw"].value == 1 for measures in coding.agreement().values())
+
+
+def test_a_coder_who_is_killed_leaves_whole_notes(tmp_path: Path) -> None:
+    place = str(tmp_path / "codes.db")
+    stored = 0
+    for wait in (0.15, 0.23):
+        with begin_coding(place, "ana") as (worker,):
+            time.sleep(wait)
+            worker.kill()
+        notes = open_coding(place).store.decisions()
+        # as many as before and more, each on another run, each whole
+        assert len(notes) == len({note.item for note in notes}) > stored
+        assert all(note.note == f"{note.codes[0]} " * 50 for note in notes)
+        stored = len(notes)
+
+
+def test_passing_runs_are_mixed_in_without_a_graders_words(tmp_path: Path) -> None:
+    messages = [
+        {"role": "user", "content": "2 + 2?"},
+        {"role": "assistant", "content": "<solution>5</solution>"},
+        {"role": "user", "content": "Observation:\nYour answer is wrong."},
+        {"role": "assistant", "content": "\x1b[31m<b>so</b>"},
+    ]
+    table = pl.DataFrame(
+        {"id": ["a", "b"], "error": [1, 0], "messages": [json.dumps(messages)] * 2}
+    )
+    evidence = Evidence.from_table(table, id="id", outcome="error")
+
+    def texts(passing: int) -> list[str]:
+        coding = Coding(evidence, tmp_path / f"{passing}.db", passing=passing)
+        item = coding.session("ana").item
+        assert item is not None
+        return [head for head, _ in item.headed_texts]
+
+    assert "3. judge feedback" in texts(0)
+    assert texts(1) == [head for head in texts(0) if "judge" not in head]
+
+
+def test_a_judge_is_measured_on_labels_that_came_after_its_prompt(tmp_path: Path) -> None:
+    evidence = make_runs(400)
+    coding = Coding(evidence, tmp_path / "codes.db", failing=120)
+    code_runs(coding, "ana", 40)
+    coding.define("pays early", "It pays before it checks.")
+    prompt = coding.prompt("pays early")
+    assert prompt.splitlines()[1:] == ["Example: paid", "Example: paid", "Answer yes or no."]
+    code_runs(coding, "ana", 60)
+    (checked,) = coding.validate("pays early", "judge", ["lang = 'de'"])
+    assert checked.positives + checked.negatives == 60
+    assert checked.tpr[1] < 0.9 < checked.tpr[2]
+    assert checked.tnr[1] < 0.9 < checked.tnr[2]
+    failing = evidence.frame.filter(pl.col("error") == 1)
+    truth = float((failing["answer"] == "paid").mean())
+    assert checked.low < truth < checked.high
+    value, low, high = checked.rogan_gladen
+    assert low < truth < high
+    assert checked.flagged / checked.graded != pytest.approx(value)
+    inside = checked.parts["lang = 'de'"]
+    assert 0 < inside[1] + inside[3] < 60
+    # the wrong grades are evidence of their own
+    errors = coding.errors("pays early", "judge")
+    assert len(errors) == 100
+    assert 0 < float(errors.loss.mean()) < 0.3
+    assert audit(errors, ledger=False).modes == ()
+    with pytest.raises(InputError, match="1, 0 or missing"):
+        coding.validate("pays early", np.full(400, 0.5))
+
+
+def test_limits_of_a_corrected_share_hold_in_null_and_planted_worlds(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    outside = narrower = 0
+    worlds = 30
+    for world in range(worlds):
+        n, truth = 120, 0.35
+        has = rng.random(n) < truth
+        # a judge that errs one way, and in half of the worlds knows nothing
+        tpr, fpr = (0.9, 0.2) if world % 2 else (0.5, 0.5)
+        grades = np.where(has, rng.random(n) < tpr, rng.random(n) < fpr)
+        table = pl.DataFrame(
+            {"id": range(n), "answer": has.astype(str), "error": 1, "judge": grades.astype(int)}
+        )
+        evidence = Evidence.from_table(table, id="id", outcome="error")
+        coding = Coding(evidence, tmp_path / f"{world}.db", failing=50, columns=["answer"])
+        items = coding.queue.of("ana")
+        coding.session("ana").store.add(
+            [
+                Note(reviewer="ana", item=i.id, codes=("xy"[i.headed_texts[0][1] == "False"],))
+                for i in items
+            ]
+        )
+        (checked,) = coding.validate("x", "judge")
+        (count, _) = sorted(coding.counts(), key=lambda c: c.code)
+        for one in (checked, count):
+            assert one.low <= one.share <= one.high
+            outside += not one.low <= has.mean() <= one.high
+        if world % 2:
+            narrower += checked.high - checked.low < count.high - count.low
+    assert outside / (2 * worlds) <= 0.05
+    assert narrower > worlds / 2 * 0.6
