@@ -68,7 +68,7 @@ NAMED = {("groundfault.core.evidence", room) for room in ("readers", "transcript
 CLOSED = {
     "": "__init__ __main__ coding errors plugins pytest_plugin",
     "base": "__init__ anchors arrays database deprecation digests files folders holdout_events"
-    " json_diff ledger ledgers machine progress reading registry row_sketch sheets streams",
+    " ledger ledgers machine progress reading registry row_sketch sheets streams",
     "core": "__init__ candidate column_names columns conversations counted_units equivalence"
     " evidence finding judge pairs plan roles row_names rules status time_split units",
 }

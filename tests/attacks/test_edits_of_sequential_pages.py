@@ -10,10 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from groundfault.cli.main import cli
-from groundfault.errors import InputError
 from groundfault.sequential import Certificate, Confirmation, Pool, SequentialAudit
 from groundfault.sequential.answers import replay
-from groundfault.sequential.verification import find_result, verify_certificate, verify_confirmation
+from groundfault.sequential.verification import verify_certificate, verify_confirmation
 
 STORED = Path(__file__).parents[1] / "fixtures" / "v0_1_0" / "sequential"
 
@@ -120,10 +119,6 @@ def test_of_a_confirmation_the_pages_are_checked_and_the_rest_is_said(tmp_path: 
     assert check.verdict == "does NOT reproduce"
 
 
-def test_a_folder_of_both_is_refused_and_one_of_neither_is_no_result(folder: Path) -> None:
+def test_a_folder_of_both_names_the_other(folder: Path) -> None:
     shutil.copy(STORED / "confirm.json", folder / "confirmation.json")
-    with pytest.raises(InputError, match="write each to a folder of its own"):
-        find_result(folder)
-    (folder / "report.json").write_text("{}", encoding="utf-8")
-    assert find_result(folder) is None
-    assert find_result(folder / "nowhere") is None
+    assert "differs: confirmation.json: added" in verify(folder).output

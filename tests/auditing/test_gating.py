@@ -434,7 +434,7 @@ def test_the_command(
     assert message.rstrip().endswith(failed)
     verdict = json.loads(Path("gate.json").read_text())
     assert verdict == gate("new", options[-1], baseline="old.json").to_dict() | {
-        key: verdict[key] for key in ("new", "known", "gone", "notes", "modes", "missed")
+        key: verdict[key] for key in ("new", "known", "gone", "notes", "modes", "missed", "asked")
     }
     summary = Path("gate.md").read_text()
     assert summary.startswith(f"### {failed}")

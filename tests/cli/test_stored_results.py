@@ -26,9 +26,9 @@ COMMANDS = {
     "slices.json": (f"slices {TABLE} --finder sliceline -k 3 --permutations 20", 0),
 }
 NEW = {
-    "gate.json": ("rule",),
+    "gate.json": ("rule", "asked"),
     # what a baseline knew already is matched in comparisons alone
-    "gate-baseline.json": ("rule", "known", "notes"),
+    "gate-baseline.json": ("rule", "known", "notes", "asked"),
     # a search had no bound by default, and ends long before it here
     "slices.json": ("searches", "chance", "max_parents"),
     # the least lifts are computed in another way since: by what the judge asks

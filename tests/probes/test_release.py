@@ -19,7 +19,6 @@ from click.testing import CliRunner
 
 from groundfault.base.ledger import Ledger
 from groundfault.cli.main import cli
-from groundfault.cli.probe_report import _tables as set_tables
 from groundfault.errors import InputError
 from groundfault.models import Question, Response
 from groundfault.probes import Bank, Grammar
@@ -37,6 +36,7 @@ from groundfault.probes.use.release import (
     make_public_names,
     release,
 )
+from groundfault.render.probe_page import set_tables
 from groundfault.review import Decision, open_items
 from groundfault_studies.brittle import Brittle, Planted, Reviewer, plant
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,13 @@ from groundfault.auditing.gate_rows import (
 )
 from groundfault.auditing.messages import describe_missed
 from groundfault.auditing.prepared_audit import PreparedAudit
-from groundfault.auditing.report import report_path
+from groundfault.auditing.report import hash_file, report_path
 from groundfault.auditing.report_examples import match_evidence
 from groundfault.auditing.report_schema import ReportData
 from groundfault.auditing.since_baseline import OutcomeChange, ReportPair, SinceBaseline
 from groundfault.auditing.stored_losses import read_names
+from groundfault.base.files import spell_path
+from groundfault.base.machine import version
 from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Finding
 from groundfault.core.rules import Rule
@@ -41,6 +43,8 @@ __all__ = ["COLUMNS", "FAIL_ON", "LEVEL", "Gate", "GateMatch", "gate"]
 FAIL_ON = "confirmed and lift > 0"
 LEVEL = 0.1
 """Of the test that something changed since the baseline."""
+STORED_ONLY = "only rules that a report stores were tested"
+"""What the note says of a gate that could not read the table of its report."""
 
 
 # fields at their defaults are left out of the JSON, as before there were modes and changes
@@ -75,6 +79,24 @@ class GateMatch(Struct, frozen=True, omit_defaults=True):
     kind: str = "finding"
     since: SinceBaseline | None = None
     rule: str = ""
+
+
+class GateInputs(Struct, frozen=True, omit_defaults=True):
+    """The question that a gate answered.
+
+    Attributes
+    ----------
+    files : tuple of (str, str)
+        Path and SHA-256 of the report, and of the baseline where there is one.
+    groundfault_version : str
+    must_detect : float or None
+    level : float
+    """
+
+    files: tuple[tuple[str, str], ...]
+    groundfault_version: str
+    must_detect: float | None = None
+    level: float = LEVEL
 
 
 class Gate(Struct, frozen=True, omit_defaults=True):
@@ -113,6 +135,9 @@ class Gate(Struct, frozen=True, omit_defaults=True):
         that got better.
     missed : tuple of str
         For each outcome that was compared, a sentence on the changes that could have been missed.
+    asked : GateInputs or None
+        Files and settings, by which `groundfault.verify` asks again; None where a report was no
+        file.
     """
 
     passed: bool
@@ -128,6 +153,7 @@ class Gate(Struct, frozen=True, omit_defaults=True):
     uniform: str = ""
     modes: tuple[Mode, ...] = ()
     missed: tuple[str, ...] = ()
+    asked: GateInputs | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain words and numbers; what does not apply to a match is left out."""
@@ -227,7 +253,18 @@ def gate(
             describe_missed(search, f"{now.unit}s", outcome)
             for outcome, search in verdict.searches.items()
         ),
+        asked=_name_inputs((report, baseline), must_detect, level),
     )
+
+
+def _name_inputs(
+    reports: Sequence[object], must_detect: float | None, level: float
+) -> GateInputs | None:
+    places = [place for place in reports if place is not None]
+    if not all(isinstance(place, str | Path) for place in places):
+        return None
+    files = [(spell_path(str(place)), hash_file(report_path(str(place)))) for place in places]
+    return GateInputs(tuple(files), version("groundfault"), must_detect, level)
 
 
 _Matches = tuple[GateMatch, ...]
@@ -371,7 +408,7 @@ def _find_table(
     except InputError as error:
         if evidence is not None:
             raise
-        why = f"only rules that a report stores were tested, not all over its columns: {error}"
+        why = f"{STORED_ONLY}, not all over its columns: {error}"
         return None, why
 
 

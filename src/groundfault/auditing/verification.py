@@ -25,6 +25,7 @@ from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.auditing.preparation import prepare
 from groundfault.auditing.report import Report, StoredReport, read_report
 from groundfault.auditing.report_schema import SCHEMA_VERSION, Manifest, ReportData, to_plain
+from groundfault.auditing.stored_kinds import check_contents, find_kind
 from groundfault.auditing.verification_checks import (
     CheckStatus,
     Verification,
@@ -34,14 +35,15 @@ from groundfault.auditing.verification_checks import (
     check_foreign_pages,
     check_opening,
     check_pages,
+    differences_of,
     find_records,
     judge_differences,
     make_pages,
     read_opening,
 )
-from groundfault.base.json_diff import differences_of
 from groundfault.base.ledgers import LedgerChoice, find_witness, is_waived
 from groundfault.base.machine import version
+from groundfault.base.reading import is_inside, read_json_object
 from groundfault.base.registry import load_object
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence
@@ -73,25 +75,27 @@ def verify(
     reader: Reader | None = None,
     anchor: AnchorFiles | None = None,
 ) -> Verification:
-    """Check a report: its files, its pages, its numbers and what it says of its opening.
+    """Check a stored result: its files, its pages, its numbers and what a ledger holds of it.
 
-    Every number, verdict and hash is computed again from the evidence; numbers agree to a relative
-    1e-9. Sentences and pages are made again, too, where this version of groundfault wrote them;
-    those of another version are held against the digests in the ledger alone.
+    Results are reports, cases, certificates, confirmations, gate results, taxonomies, packages of
+    probes and folders of evidence. Every number, verdict and hash that follows from others is
+    computed again; numbers agree to a relative 1e-9. Sentences and pages are made again, too, where
+    this version of groundfault wrote them; those of another version are held against the digests in
+    the ledger alone. A folder has to hold what belongs to the result, and nothing else.
 
     Parameters
     ----------
     directory : path
-        Where ``Report.write`` wrote report.json and library.json. Of claims about a taxonomy's
-        clusters, below the directory of the taxonomy.
+        The folder of the result, or the JSON of a certificate, a confirmation or a gate. Of claims
+        about a taxonomy's clusters, below the directory of the taxonomy.
     evidence : path, or sequence of path, optional
         Where the evidence is now, if it has moved: one place, or one for each source of the report.
     ledger : Ledger, path, URL or bool, optional
-        The ledger to check the report's opening against. True is the one that $GROUNDFAULT_LEDGER
-        names, else groundfault-ledger.db in the current folder if the report names that one, else
-        a file of the name that the report states in its own folder. What else a report names is
-        never opened: it may be a server of anybody's. False and None do without: what only a ledger
-        shows is waived, instead of leaving the verdict open.
+        The ledger to check the result against. True is the one that $GROUNDFAULT_LEDGER names, else
+        groundfault-ledger.db in the current folder if the report names that one, else a file of
+        the name that the report states in its own folder. What else a report names is never opened:
+        it may be a server of anybody's. False and None do without: what only a ledger shows is
+        waived, instead of leaving the verdict open.
     judge : Judge, optional
         The judge of the report, where it was passed as an object and no installed package
         registers one under its name.
@@ -103,17 +107,42 @@ def verify(
     Returns
     -------
     Verification
-        With the checks ``recomputation``, ``files``, ``pages`` and ``ledger``, and ``anchor`` where
-        there is one.
+        Of a report with the checks ``recomputation``, ``files``, ``pages``, ``ledger`` and
+        ``contents``, and ``anchor`` where there is one.
 
     Raises
     ------
     InputError
-        If the directory holds no report, or its evidence is not there.
+        If there is no stored result, or its evidence is not there.
     PlanError
-        If the judge or the reader is not known by the name in the report, and was not passed.
+        If the judge or the reader is not known by the name in the report, and was not passed; or
+        results of this kind do not take an option.
     """
     place = Path(directory)
+    kind = find_kind(place)
+    given = {"evidence": evidence or None, "judge": judge, "reader": reader, "anchor": anchor}
+    options: dict[str, object] = {n: value for n, value in given.items() if value is not None}
+    if ledger is not True:
+        options["ledger"] = ledger
+    if odd := [name for name in options if name not in kind.takes]:
+        flags = " and ".join(f"--{name}" for name in odd)
+        raise PlanError(f"{place} ({kind.file}) is verified by what is in it: leave out {flags}")
+    result: Verification = load_object(kind.verify)(place, **options)
+    if not place.is_dir():
+        return result
+    return replace(result, checks=(*result.checks, check_contents(place, kind)))
+
+
+def verify_report(
+    place: Path,
+    *,
+    evidence: Places | None = None,
+    ledger: LedgerChoice = True,
+    judge: Judge | None = None,
+    reader: Reader | None = None,
+    anchor: AnchorFiles | None = None,
+) -> Verification:
+    """Check a report by its evidence and its ledger; see `verify`."""
     stored, library = read_report(place), Library.load(place / "library.json")
     data = stored.data
     repeat, derivation = partial(_repeat_audit, data, library, judge), data.manifest.derivation
@@ -133,6 +162,47 @@ def verify(
         check = replace(check, detail=detail)
     record = check_record(place, stored, library, ledger, anchor)
     return Verification((check, *record))
+
+
+def verify_evidence(place: Path, *, evidence: Places | None = None) -> Verification:
+    """Check that the rows in a folder of evidence are those that were imported from its logs.
+
+    Parameters
+    ----------
+    place : Path
+    evidence : path or sequence of path, optional
+        Where the logs are now, if they have moved.
+    """
+    try:
+        stored = Evidence.from_logs(place)
+    except InputError as error:
+        return Verification((VerificationCheck("recomputation", "failed", str(error)),))
+    stated = read_json_object(place / "evidence.json").get("hash")
+    changed = [] if stated == stored.hash else [f"hash: {stated}, {stored.hash}"]
+    rows = judge_differences(changed, "the rows have the hash that evidence.json states")
+    return Verification((rows, _check_logs(stored, place, evidence)))
+
+
+def _check_logs(stored: Evidence, place: Path, evidence: Places | None) -> VerificationCheck:
+    state = partial(VerificationCheck, "logs")
+    stated = [log.path for log in stored.account.logs] if stored.account else []
+    if evidence is None and not all(
+        is_inside(path, (Path.cwd(), place.parent)) and Path(path).exists() for path in stated
+    ):
+        return state("unchecked", "its logs are not here; name their places with --evidence")
+    if stored.account is None:
+        return state("passed", "it was written from a table, and has no logs")
+    places = (evidence,) if isinstance(evidence, str | Path) else tuple(evidence or stated)
+    again = Evidence.from_logs(*places)
+    before, after = (_forget_places(msgspec.to_builtins(each.account)) for each in (stored, again))
+    differences = tuple(differences_of(before["logs"], after["logs"], "logs"))
+    if not differences and stored.hash != again.hash:
+        why = "its logs are as they were, and give other rows with the reader's own settings"
+        return state("unchecked", f"{why}: import them again as they were")
+    differences = differences or tuple(differences_of(before, after))
+    if differences:
+        return state("failed", "it is not what its logs hold", differences)
+    return state("passed", "read again, its logs hold these rows")
 
 
 def check_record(
@@ -300,7 +370,7 @@ def compare_reports(stated: ReportData, again: ReportData, *, same_version: bool
 
 def _select_comparable(data: ReportData, *, texts: bool) -> dict[str, Any]:
     """Return the fields that have to be equal in a report and its recomputation."""
-    report = _forget_places(to_plain(data))
+    report = _forget_places_of_report(to_plain(data))
     top = _VOLATILE if texts else (*_VOLATILE, *_TEXTS, *_LATER_NUMBERS)
     findings = report["findings"]
     if not texts:
@@ -314,22 +384,23 @@ def _select_comparable(data: ReportData, *, texts: bool) -> dict[str, Any]:
     }
 
 
-def _forget_places(report: dict[str, Any]) -> dict[str, Any]:
-    """Return the report as it would be if its logs had moved: their digests say which they are."""
+def _forget_places(account: dict[str, Any]) -> dict[str, Any]:
+    """Return an account as it would be if its logs had moved: their digests say which they are."""
+    return account | {
+        "logs": [log | {"path": ""} for log in account["logs"]],
+        "unread": [PurePath(place).name for place in account["unread"]],
+    }
+
+
+def _forget_places_of_report(report: dict[str, Any]) -> dict[str, Any]:
     account = report["manifest"]["account"]
     if account is None:
         return report
     hints = [*report["hints"]]
     for number, log in enumerate(account["logs"]):
         hints = [hint.replace(log["path"], f"log {number}") for hint in hints]
-    places = {
-        "logs": [log | {"path": ""} for log in account["logs"]],
-        "unread": [PurePath(place).name for place in account["unread"]],
-    }
-    return report | {
-        "hints": hints,
-        "manifest": report["manifest"] | {"account": account | places},
-    }
+    manifest = report["manifest"] | {"account": _forget_places(account)}
+    return report | {"hints": hints, "manifest": manifest}
 
 
 def _select_of_manifest(manifest: dict[str, Any], *, texts: bool) -> dict[str, Any]:

@@ -111,6 +111,9 @@ class _Lazy(click.Group):
                 formatter.write_dl([(n.ljust(width), line) for n, (_, line) in commands.items()])
 
 
+_INSISTENCE = 1  # second: longer than most clean-ups, and short to wait for
+
+
 @click.group(
     cls=_Lazy,
     sections={"Commands": _FRONT, "Beside them": _BESIDE},
@@ -202,10 +205,27 @@ def describe_end(error: BaseException) -> tuple[int, str | None]:
 
 @contextmanager
 def _stop_on_signals() -> Iterator[None]:
-    """End as Ctrl-C does, cleaning up and taking worker processes along, when told to terminate."""
+    """End as Ctrl-C does, cleaning up and taking worker processes along, when told to terminate.
+
+    A callback of compiled code, and a destructor, drop what is raised in them: until the command
+    is ending, it is raised again every second.
+    """
+    told: list[int] = []
 
     def stop(number: int, _: object) -> None:
+        told.append(number)
+        if hasattr(signal, "setitimer"):
+            signal.signal(signal.SIGALRM, insist)
+            signal.setitimer(signal.ITIMER_REAL, _INSISTENCE, _INSISTENCE)
         raise SystemExit(128 + number)
+
+    def insist(*_: object) -> None:
+        error = sys.exc_info()[1]
+        while error is not None and not isinstance(error, SystemExit):
+            error = error.__context__
+        # what is raised in a clean-up would leave it half done
+        if error is None:
+            raise SystemExit(128 + told[0])
 
     names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     # what somebody asked to be ignored stays ignored, as nohup does
@@ -216,7 +236,14 @@ def _stop_on_signals() -> Iterator[None]:
         signal.signal(number, stop)
     try:
         yield
+    except BaseException:
+        if told:
+            # a clean-up that failed does not change why it ends
+            raise SystemExit(128 + told[0]) from None
+        raise
     finally:
+        if told and hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
         for number in default:
             signal.signal(number, signal.SIG_DFL)
 

@@ -32,7 +32,7 @@ from groundfault.render.page import Number, Table, Words, tabulate
 
 if TYPE_CHECKING:
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
-    from groundfault.probes.use.release import Package, PackageCheck
+    from groundfault.probes.use.release import PackageCheck
     from groundfault.probes.use.summary import Summary
 
 
@@ -174,16 +174,17 @@ def release(
         Take RUNS as a package and recompute its hashes, counts and tables.
     """
     from groundfault.probes.use import release as package
+    from groundfault.render.probe_page import set_tables
 
     if check:
         if out or unblind or store:
             raise PlanError("--check reads a package and goes with no other option")
-        result = package.check(Path(runs), _tables)
+        result = package.check(Path(runs), set_tables)
         return Result(_list_differences(result), status=int(bool(result.problems)))
     if out is None:
         raise PlanError("say where the package goes: --out DIR; or --check, to check one")
     audit, _ = _open_review(runs, store, unblind=unblind)
-    wrote = f"wrote {package.release(audit, Path(out), _tables)}"
+    wrote = f"wrote {package.release(audit, Path(out), set_tables)}"
     return Result([wrote, f"next: groundfault lab probe release --check {out}"])
 
 
@@ -193,25 +194,6 @@ def _list_differences(result: PackageCheck) -> Iterator[str]:
         f"{result.files} files, {result.rows:,} rows, {result.keys:,} unique audited prompt keys"
     )
     yield "reproduces" if not result.problems else "does NOT reproduce"
-
-
-def _tables(package: Package) -> str:
-    """Return the tables of a package, from what is published alone."""
-    from groundfault.render.markdown import markdown
-    from groundfault.render.probe_page import make_page, make_review_section
-    from groundfault.review.decision import summarize_agreement
-
-    seed = int(package.config["review"]["seed"])
-    more = (
-        [
-            make_review_section(
-                package.resolutions, summarize_agreement(package.decisions, seed=seed)
-            )
-        ]
-        if package.decisions
-        else []
-    )
-    return markdown(make_page(package.summary, "published probes", more))
 
 
 def _write_evidence(rows: Any, summary: Summary, place: Path) -> Iterator[str]:

@@ -11,7 +11,7 @@ import msgspec
 
 from groundfault.auditing.gating import FAIL_ON, LEVEL, Gate
 from groundfault.base.files import write_text
-from groundfault.base.ledgers import VARIABLE, LedgerChoice, find_ledger
+from groundfault.base.ledgers import VARIABLE, find_ledger
 from groundfault.cli import shared
 from groundfault.cli.command import command
 from groundfault.cli.output import Result, echo_warnings, require_writable
@@ -72,12 +72,13 @@ def verify(
     no_ledger: bool = False,
     **options: Any,
 ) -> Result:
-    """Check every statement of a report.
+    """Check every statement of a stored result.
 
-    That is its numbers, files and pages, and its opening in the ledger. SOURCE is the directory of
-    a report, of a sequential report or of a case, or the certificate file of a sequential audit.
-    Exit status 0 if every check passed, 1 if one failed, and 3 if none did but one could not be
-    made.
+    That is its numbers, files and pages, its opening in the ledger, and that its folder holds
+    nothing else. SOURCE is the directory of a report, a sequential report, a case, a taxonomy, a
+    package of probes or imported evidence, or the JSON file of a certificate, a confirmation or a
+    gate. Exit status 0 if every check passed, 1 if one failed, and 3 if none did but one could not
+    be made.
 
     Output
     ------
@@ -87,8 +88,11 @@ def verify(
     no_ledger
         Do without a ledger, and check the rest.
     """
+    from groundfault.auditing.verification import verify as run
+
     files = call(_choose_anchor, options)
-    verification = _verify(source, evidence, name_ledger(ledger, no_ledger), files)
+    choice = name_ledger(ledger, no_ledger)
+    verification = run(source, evidence=evidence, ledger=choice, anchor=files)
     return Result(_list_checks(verification), status=_STATUSES[verification.verdict])
 
 
@@ -99,41 +103,6 @@ def _list_checks(verification: Verification) -> Iterator[str]:
         yield from (f"differs: {difference}" for difference in check.differences)
         yield f"{check.name} {check.status}: {check.detail}"
     yield verification.verdict
-
-
-def _verify(
-    source: str, evidence: tuple[str, ...], choice: LedgerChoice, files: AnchorFiles | None
-) -> Verification:
-    from groundfault.sequential.verification import CONFIRMATION, find_result, verify_confirmation
-
-    if (Path(source) / "case.json").is_file():
-        return _verify_case(source, evidence, choice, files)
-    # only reports have evidence that may have moved
-    result = find_result(source)
-    if result is not None and result.name == CONFIRMATION and not evidence:
-        if files is not None:
-            raise PlanError("an anchor is of a ledger's head, and a confirmation states none")
-        return verify_confirmation(result, ledger=choice)
-    if (result is not None or Path(source).is_file()) and not evidence:
-        from groundfault.sequential import verify_certificate
-
-        return verify_certificate(source, ledger=choice, anchor=files)
-    from groundfault.auditing.verification import verify as run
-
-    return run(source, evidence=evidence or None, ledger=choice, anchor=files)
-
-
-def _verify_case(
-    folder: str, evidence: tuple[str, ...], choice: LedgerChoice, files: AnchorFiles | None
-) -> Verification:
-    from groundfault.case.verification import verify_case
-
-    if evidence or choice is not True or files is not None:
-        raise PlanError(
-            "a case has its evidence and its ledger in its folder: leave out --evidence, --ledger, "
-            "--no-ledger and --anchor; to check an anchor, name its audit folder and ledger.db"
-        )
-    return verify_case(folder)
 
 
 @command()

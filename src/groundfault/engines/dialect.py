@@ -6,6 +6,7 @@ differ in single values, such as halves that are rounded, is found by comparing 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 
 _LOSS = "loss of the row"
 
+_FORKS, _REPEATS, _WILDCARDS = 4, 2, 4
+"""Most choices, repetitions and signs % of a pattern where an engine goes back to try others.
+
+Its steps for a text of n characters then are a multiple of n cubed at most."""
+
 # the flags with which case is folded beyond ASCII
 _FOLD = {"duckdb": "(?i)", "spark": "(?iu)"}
 
@@ -42,11 +48,14 @@ class SqlCounter:
     dialect : {"duckdb", "spark"}
     sign : str
         The sign around names there.
+    backtracks : bool
+        Whether its regular expressions try one way after another, as those of Java.
     """
 
     title: ClassVar[str]
     dialect: ClassVar[str]
     sign: ClassVar[str]
+    backtracks: ClassVar[bool] = False
     files: tuple[str, ...]
 
     @property
@@ -152,6 +161,9 @@ class SqlCounter:
         from sqlglot import exp, parse_one
 
         tree = exp.paren(parse_one(sql, read="postgres"))
+        if self.backtracks:
+            for match in tree.find_all(exp.RegexpLike, exp.RegexpILike, exp.Like, exp.ILike):
+                _require_bound(self.title, match)
         for node in list(tree.walk()):
             if isinstance(node, exp.Div):
                 # PostgreSQL's division of whole numbers is none of rules
@@ -162,6 +174,28 @@ class SqlCounter:
             elif isinstance(node, exp.Like | exp.ILike) and self.dialect == "duckdb":
                 _name_escape(node)
         return tree.sql(dialect=self.dialect)
+
+
+def _require_bound(title: str, match: exp.Binary) -> None:
+    """Raise unless the time that a pattern takes is bounded where the engine goes back."""
+    from sqlglot import exp
+
+    pattern = match.expression.this if match.expression.is_string else None
+    is_bounded = pattern is not None and pattern.count("%") <= _WILDCARDS
+    if pattern is not None and isinstance(match, exp.RegexpLike | exp.RegexpILike):
+        # without escaped signs, classes of characters, and marks of groups
+        bare = re.sub(r"(?s)\\.|\[\^?\]?[^\]]*\]|\(\?[a-zA-Z-]*\)", "", pattern)
+        bare = re.sub(r"\(\?(P?<\w+>|[a-zA-Z-]*:|<?[=!]|>)", "(", bare)
+        repeats = re.findall(r"[*+{]", bare)
+        forks = len(repeats) + bare.count("?") + bare.count("(") * ("|" in bare)
+        is_bounded = len(repeats) <= _REPEATS and forks <= _FORKS
+        is_bounded = is_bounded and not re.search(r"\)[*+{]", bare)
+    if not is_bounded:
+        raise RuleError(
+            f"{title} may need forever for {match.sql()!r:.200}: a pattern there has at most "
+            f"{_REPEATS} repetitions, none of a group, {_FORKS} choices and {_WILDCARDS} signs %; "
+            "take another engine (--engine)"
+        )
 
 
 def _name_escape(like: exp.Expression) -> None:

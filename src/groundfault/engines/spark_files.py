@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
 from groundfault.engines.dialect import SqlCounter
-from groundfault.errors import InputError, MissingExtraError
+from groundfault.errors import InputError, MissingExtraError, RuleError
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ class SparkCounter(SqlCounter):
     title: ClassVar[str] = "Spark"
     dialect: ClassVar[str] = "spark"
     sign: ClassVar[str] = "`"
+    backtracks: ClassVar[bool] = True
 
     def draw_part(self, key: str, part: int, parts: int) -> str:
         """Write a condition for the rows of one of several parts, by a hash of their key."""
@@ -89,4 +90,6 @@ class SparkCounter(SqlCounter):
 
     def fetch(self, statement: str) -> Any:
         """Return what a statement comes to, as a table of Arrow."""
+        if "${" in statement:
+            raise RuleError("Spark puts settings and the environment in place of ${...}")
         return self._spark.sql(statement).toArrow()

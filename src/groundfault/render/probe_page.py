@@ -15,12 +15,14 @@ from groundfault.probes.use.endpoints import RunEndpoints
 from groundfault.probes.use.summary import Summary
 from groundfault.render import probe_tables, words
 from groundfault.render.drawing import Colour, Drawing, Figure, Scale, make_stairs
+from groundfault.render.markdown import markdown
 from groundfault.render.page import Figures, Page, Section, Table, make_table
 from groundfault.render.probe_tables import LEVEL, quote
 from groundfault.review.decision import summarize_agreement
 
 if TYPE_CHECKING:
     from groundfault.probes.review.reviewed_runs import MissedErrors, ReviewedRuns
+    from groundfault.probes.use.release import Package
     from groundfault.review import Resolution
 
 _FOR_FILES = ("Every run", "Unique audited prompt keys")
@@ -226,6 +228,16 @@ def make_review_section(
     return Section(
         "Review", _describe_review(resolutions, controls), table if table.rows else alone
     )
+
+
+def set_tables(package: Package) -> str:
+    """Return the tables of a package as Markdown, from what is published alone."""
+    more = []
+    if package.decisions:
+        seed = int(package.config["review"]["seed"])
+        measures = summarize_agreement(package.decisions, seed=seed)
+        more.append(make_review_section(package.resolutions, measures))
+    return markdown(make_page(package.summary, "published probes", more))
 
 
 def _describe_review(

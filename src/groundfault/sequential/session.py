@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from groundfault.auditing.verification_checks import differences_of
 from groundfault.base.arrays import Bools
 from groundfault.base.deprecation import rename_members, warn_renamed
-from groundfault.base.json_diff import differences_of
 from groundfault.base.ledgers import LedgerChoice, find_ledger
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.sequential import policies

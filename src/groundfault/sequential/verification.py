@@ -19,12 +19,12 @@ from groundfault.auditing.verification_checks import (
     check_anchor,
     check_foreign_pages,
     check_pages,
+    differences_of,
     judge_differences,
     make_result_pages,
 )
 from groundfault.base.anchors import AnchorFiles
 from groundfault.base.holdout_events import Event
-from groundfault.base.json_diff import differences_of
 from groundfault.base.ledger import Ledger
 from groundfault.base.ledgers import LedgerChoice, find_witness, is_waived
 from groundfault.base.machine import version
@@ -53,34 +53,13 @@ from groundfault.sequential.stored_result import Confirmation
 CERTIFICATE, CONFIRMATION = "certificate.json", "confirmation.json"
 
 
-def find_result(folder: str | Path) -> Path | None:
-    """Return the certificate or the confirmation of a folder; None where it holds neither, or a
-    report.
-
-    Raises
-    ------
-    InputError
-        If it holds both, so that its pages could be of either.
-    """
-    place = Path(folder)
-    results = [place / name for name in (CERTIFICATE, CONFIRMATION) if (place / name).is_file()]
-    if not results or (place / "report.json").exists():
-        return None
-    if len(results) > 1:
-        raise InputError(
-            f"{folder} holds {CERTIFICATE} and {CONFIRMATION}, and pages of one of them: write "
-            "each to a folder of its own (groundfault label report --out)"
-        )
-    return results[0]
-
-
 def verify_confirmation(path: str | Path, *, ledger: LedgerChoice = True) -> Verification:
     """Check the pages beside a confirmation's JSON; its numbers are not computed again.
 
     Parameters
     ----------
     path : path
-        confirmation.json in the folder that ``label report`` wrote.
+        The folder that ``label report`` wrote, or confirmation.json.
     ledger : Ledger, path, URL or bool, optional
         None and False do without what only the evidence and a ledger show.
 
@@ -89,7 +68,7 @@ def verify_confirmation(path: str | Path, *, ledger: LedgerChoice = True) -> Ver
     InputError
         If there is no confirmation.
     """
-    file = Path(path)
+    file = Path(path) / CONFIRMATION if Path(path).is_dir() else Path(path)
     confirmation = Confirmation.load(file)
     numbers = VerificationCheck(
         "recomputation",
@@ -98,7 +77,9 @@ def verify_confirmation(path: str | Path, *, ledger: LedgerChoice = True) -> Ver
         "the file: repeat sequential confirm with both to compute them again",
     )
     absent: CheckStatus = "waived" if is_waived(ledger) else "unchecked"
-    return Verification((numbers, check_result_pages(file, confirmation, absent)))
+    # of a file with another name no pages are known
+    pages = (check_result_pages(file, confirmation, absent),) * (file.name == CONFIRMATION)
+    return Verification((numbers, *pages))
 
 
 def check_result_pages(

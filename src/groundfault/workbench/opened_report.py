@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -23,7 +23,6 @@ from groundfault.case.case import AUDIT, LEDGER, Case
 from groundfault.case.settings import CASE
 from groundfault.case.simulation import Forecast
 from groundfault.case.summary import CaseSummary
-from groundfault.case.verification import verify_case
 from groundfault.errors import GroundfaultError, InputError, PlanError
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.running.runs import BANK, GRAMMAR, MANIFEST
@@ -212,19 +211,13 @@ class OpenedReport:
         InputError
             If the evidence is not there.
         """
-        case = self.case.folder if self.case else None
-        arguments = self.folder, case, self.evidence, self.ledger.place if self.ledger else None
-        if not self.apart:
-            return _verify(*arguments)
-        return run_apart("computed the numbers", _verify, *arguments)
-
-
-def _verify(
-    folder: Path, case: Path | None, evidence: Places | None, ledger: str | None
-) -> Verification:
-    if case is not None:
-        return verify_case(case)
-    return verify(folder, evidence=evidence, ledger=ledger or False)
+        place = self.ledger.place if self.ledger else False
+        check = (
+            partial(verify, self.case.folder)
+            if self.case
+            else partial(verify, self.folder, evidence=self.evidence, ledger=place)
+        )
+        return run_apart("computed the numbers", check) if self.apart else check()
 
 
 def open_place(

@@ -13,10 +13,20 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from groundfault.auditing.stored_kinds import list_unlisted
+from groundfault.auditing.verification_checks import Verification, judge_differences
 from groundfault.base.files import write_text
 from groundfault.base.folders import replace_folder
 from groundfault.base.ledger import Ledger
-from groundfault.base.reading import MAX_ROWS, read_beside, read_bytes, read_text
+from groundfault.base.reading import (
+    MAX_ROWS,
+    decode_json,
+    read_beside,
+    read_bytes,
+    read_json_object,
+    read_text,
+)
+from groundfault.base.registry import load_object
 from groundfault.errors import GroundfaultError, InputError, first_line
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
@@ -307,7 +317,7 @@ def check(folder: Path, render_tables: TableRenderer) -> PackageCheck:
         If there is no package at this place.
     """
     try:
-        index = json.loads(read_text(folder / INDEX))
+        index = read_json_object(folder / INDEX)
         files, counts = dict(index["files"]), dict(index["counts"])
     except (OSError, *_UNREADABLE):
         raise InputError(
@@ -343,14 +353,20 @@ def _find_damage(folder: Path, files: Mapping[str, str]) -> Iterable[str]:
             yield f"{name} is larger than {_MAX_BYTES >> 30} GB"
         elif hash_file(place) != files.get(name):
             yield f"{name} was changed after the package was made"
-    for place in sorted(folder.rglob("*")):
-        if str(place.relative_to(folder)) not in (*FILES, INDEX):
-            yield f"{place.relative_to(folder)} is no part of the package"
+    for name in list_unlisted(folder, (*FILES, INDEX)):
+        yield f"{name} is no part of the package"
+
+
+def verify_package(folder: Path) -> Verification:
+    """Check a package; see `groundfault.verify`."""
+    result = check(folder, load_object("groundfault.render.probe_page:set_tables"))
+    what = f"{result.files} files and {result.rows:,} rows add up by themselves"
+    return Verification((judge_differences(result.problems, what),))
 
 
 def _read_package(folder: Path) -> Package:
     bank, grammar = Bank.load(folder / BANK), Grammar.load(folder / GRAMMAR)
-    config = json.loads(read_text(folder / CONFIG))
+    config = read_json_object(folder / CONFIG)
     prompts = {line["key"]: line for line in _read_lines(folder / PROMPTS, set(PROMPT_FIELDS))}
     rows, hashes, numbers = [], {}, {}
     for line in _read_lines(folder / ROWS, ROW_LINE_FIELDS):
@@ -398,7 +414,7 @@ def _find_contradictions(
 
 def _read_lines(place: Path, names: set[str]) -> Iterable[dict[str, Any]]:
     for number, line in enumerate(read_text(place, MAX_ROWS).splitlines(), start=1):
-        values = json.loads(line)
+        values = decode_json(line, f"{place.name}, line {number}")
         if set(values) - {"base"} != names:  # only rows of tasks without keys have one
             raise InputError(
                 f"{place.name}, line {number} has the fields "

@@ -14,7 +14,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
+from groundfault.auditing.report_schema import to_plain
+from groundfault.auditing.verification_checks import differences_of
 from groundfault.base.arrays import Bools, Floats, Ints
+from groundfault.base.machine import version
 from groundfault.base.progress import Progress, listener
 from groundfault.core.candidate import matrix as numbers_of
 from groundfault.core.columns import Kind, profile
@@ -132,7 +135,8 @@ def fit(
     clusters = _make_clusters(matrix_used, clustering, tests, steady, settings, text, benchmark)
     of = evidence.hash if isinstance(evidence, Evidence) else ""
     parts = (matrix_used, clustering, clusters, tests, steady)
-    return Taxonomy(settings, *parts, dimensions, of, detectable=detectable)
+    made = Taxonomy(settings, *parts, dimensions, of, detectable=detectable)
+    return replace(made, groundfault_version=version("groundfault"))
 
 
 def make_matrix(
@@ -258,6 +262,21 @@ def _make_clusters(
         )
         clusters.append(cluster)
     return tuple(clusters)
+
+
+def compare_clusters(taxonomy: Taxonomy) -> list[str]:
+    """Return where a taxonomy's clusters differ from what its answers, tests and refits make them.
+
+    Words and benchmarks of a cluster are left out: a taxonomy does not name their columns.
+    """
+    parts = (taxonomy.matrix, taxonomy.partition, taxonomy.tests, taxonomy.stability)
+    again = _make_clusters(*parts, taxonomy.settings, None, None)
+    names = "number size failure expected stability published reason exemplars".split()
+    stated, made = (
+        [{name: to_plain(getattr(cluster, name)) for name in names} for cluster in clusters]
+        for clusters in (taxonomy.clusters, again)
+    )
+    return list(differences_of(stated, made, "clusters"))
 
 
 def _decide_publication(

@@ -129,6 +129,8 @@ class TaxonomyData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
         Examples and models that were not clustered.
     detectable : DetectableClasses, optional
         What could have been seen, where no direction was; left out elsewhere.
+    groundfault_version : str
+        The version that fitted it; 0.1 did not say.
     """
 
     groundfault_taxonomy: int
@@ -148,9 +150,13 @@ class TaxonomyData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     stability: Stability
     clusters: tuple[Cluster, ...]
     detectable: DetectableClasses | None = None
+    groundfault_version: str = ""
 
 
-_SHARED = "settings clusters tests stability dimensions evidence_hash title detectable".split()
+_SHARED = (
+    "settings clusters tests stability dimensions evidence_hash title detectable"
+    " groundfault_version"
+).split()
 """Fields that a taxonomy and the content of its file have in common."""
 
 
@@ -177,6 +183,8 @@ class Taxonomy(Stored):
         What it is of, for its report.
     detectable : DetectableClasses or None
         What could have been seen, where no direction was.
+    groundfault_version : str
+        The version that fitted it.
     """
 
     settings: Settings
@@ -189,6 +197,7 @@ class Taxonomy(Stored):
     evidence_hash: str = ""
     title: str = ""
     detectable: DetectableClasses | None = None
+    groundfault_version: str = ""
 
     @property
     def published(self) -> tuple[Cluster, ...]:

@@ -14,14 +14,27 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from groundfault.auditing.evidence_again import Places
+from groundfault.auditing.verification import verify
+from groundfault.auditing.verification_checks import (
+    Verification,
+    VerificationCheck,
+    check_foreign_pages,
+    check_pages,
+    differences_of,
+    judge_differences,
+)
 from groundfault.base.files import write_text
 from groundfault.base.folders import replace_folder
-from groundfault.base.reading import read_bytes
+from groundfault.base.ledgers import LedgerChoice
+from groundfault.base.machine import version
+from groundfault.base.reading import read_bytes, read_json_object
 from groundfault.base.registry import load_object
 from groundfault.base.streams import stream
-from groundfault.errors import InputError
+from groundfault.errors import InputError, PlanError
 from groundfault.stats.intervals import wilson
 from groundfault.stats.paired import student
+from groundfault.taxonomy.fitting.fit import compare_clusters
 from groundfault.taxonomy.fitting.stored import SCHEMA_VERSION, Stored, decode_versioned, set_fields
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 
@@ -300,22 +313,70 @@ def write_labels(taxonomy: Taxonomy, directory: str | Path, labels: Labelling) -
         labels.save(place)
 
 
+def _make_pages(*parts: object) -> dict[str, str]:
+    """Return the pages of a taxonomy, its claims and its labels, by name."""
+    page = load_object("groundfault.render.taxonomy_page:make_page")(*parts)
+    setters = {
+        "report.html": "groundfault.render.html:html",
+        "report.md": "groundfault.render.markdown:markdown",
+    }
+    return {name: load_object(setter)(page) for name, setter in setters.items()}
+
+
 @contextmanager
 def _write_page(directory: str | Path, *parts: object) -> Iterator[Path]:
     """Open a folder that replaces a directory's files, and write the page of these parts there."""
     # set before anything is written: an error leaves no half of a report
-    page = load_object("groundfault.render.taxonomy_page:make_page")(*parts)
-    texts = {
-        name: load_object(setter)(page)
-        for name, setter in {
-            "report.html": "groundfault.render.html:html",
-            "report.md": "groundfault.render.markdown:markdown",
-        }.items()
-    }
+    texts = _make_pages(*parts)
     with replace_folder(directory) as place:
         yield place
         for name, text in texts.items():
             write_text(place / name, text)
+
+
+def verify_taxonomy(
+    place: Path, *, evidence: Places | None = None, ledger: LedgerChoice = True
+) -> Verification:
+    """Check a taxonomy by its own answers, its pages, and the claims below it.
+
+    Parameters
+    ----------
+    place : Path
+    evidence, ledger
+        Of the claims; as in `groundfault.verify`.
+    """
+    taxonomy, claims, labels = read_folder(place)
+    files = {"taxonomy.json": taxonomy.to_json(), **_make_pages(taxonomy, claims, labels)}
+    if labels is not None:
+        files[FILE] = labels.to_json()
+    # `Taxonomy.save` writes no pages
+    shown = {name: text for name, text in files.items() if (place / name).exists()}
+    pages = check_pages(place, shown, attested=False, source="taxonomy.json and the arrays")
+    stated = read_json_object(place / "taxonomy.json")
+    if taxonomy.groundfault_version != version("groundfault"):
+        # another version words its conclusion in its own way
+        stated["verdict"] = taxonomy.verdict
+        if pages.status == "failed":
+            pages = check_foreign_pages(taxonomy.groundfault_version, "unchecked", attested=False)
+    differences = [*differences_of(stated, taxonomy.to_dict()), *compare_clusters(taxonomy)]
+    what = "clusters, rates and what is published follow from answers, tests and refits"
+    checks = [
+        judge_differences(differences, what),
+        pages,
+        VerificationCheck(
+            "evidence",
+            "unchecked",
+            "whether these are the answers, null worlds and refits of the evidence, only a second "
+            "fit shows: groundfault taxonomy fit",
+        ),
+    ]
+    for folder in sorted(each.parent for each in place.glob("*/report.json")):
+        try:
+            more = verify(folder, evidence=evidence, ledger=ledger).checks
+        except (InputError, PlanError) as error:
+            more = (VerificationCheck("recomputation", "unchecked", str(error)),)
+        checks += [replace(check, name=f"{folder.name} {check.name}") for check in more]
+    return Verification(tuple(checks))
 
 
 def read_folder(directory: str | Path) -> tuple[Taxonomy, ReportData | None, Labelling | None]:

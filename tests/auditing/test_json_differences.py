@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from groundfault.base.json_diff import differences_of
+from groundfault.auditing.verification_checks import differences_of
 
 
 @pytest.mark.parametrize(
