@@ -230,8 +230,9 @@ class Coding:
     def codes(self) -> dict[str, str]:
         """Return the definition of each code, most frequent first; empty where it has none."""
         given = Counter(code for note in self.notes for code in note.codes)
+        names = self.store.read_names()
         told = {
-            event.body["code"]: event.body["definition"]
+            names.get(event.body["code"], event.body["code"]): event.body["definition"]
             for event in self.store.changes()
             if event.body["act"] == "define"
         }

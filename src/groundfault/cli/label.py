@@ -12,7 +12,7 @@ import click
 
 from groundfault.cli import shared
 from groundfault.cli.command import INPUT, RULE, Group, apply, option
-from groundfault.cli.labelling import STOPPED, choose_answer, confirm, label_until
+from groundfault.cli.labelling import STOPPED, choose_answer, code, confirm, label_until
 from groundfault.cli.open_ import serve_bench, server_options
 from groundfault.cli.output import Result, claim_folder, echo_warnings
 from groundfault.cli.probe_review import review
@@ -153,12 +153,14 @@ def label() -> None:
     plan, run      does the model pass, or does some group fail?
     confirm        do these rules hold on examples without a label?
     review         are the mismatches of a probe failures of the model?
+    code           what goes wrong in runs, and how often?
 
     \b
     groundfault label plan pool.parquet --id id --groups domain --threshold 0.85
     groundfault label run pool.parquet --id id --groups domain --threshold 0.85 --label ask
     groundfault label confirm --case case/ --label ask
     groundfault label review runs/ --reviewer ana
+    groundfault label code runs.parquet --id task --outcome error --coder ana
     groundfault label status
     groundfault label report groundfault-ledger.db --out report/
     """
@@ -381,6 +383,7 @@ def _take_seat(audit: SequentialAudit, options: dict[str, Any]) -> PanelSeat:
     return PanelSeat(AnnotatorPanel(audit, names, options["adjudicator"]), options["labeller"])
 
 
+label.add_command(code)
 label.add_command(confirm)
 label.add_command(review)
 

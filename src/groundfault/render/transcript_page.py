@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
 from groundfault.auditing.report import Report
+from groundfault.coding import CodeCount, Coding, JudgeValidation
 from groundfault.core.columns import shorten_value
 from groundfault.render import words
 from groundfault.render.page import (
+    Block,
     Content,
     Name,
     Number,
@@ -20,6 +22,8 @@ from groundfault.render.page import (
     make_table,
     tabulate,
 )
+from groundfault.stats.agreement import Agreement
+from groundfault.stats.intervals import clopper_pearson
 from groundfault.transcripts.judging import Announcement, Behaviour, TranscriptSearch
 
 _ROWS = 12
@@ -149,3 +153,73 @@ def _write_turn(turn: float | None) -> str | None:
 
 def _count(failed: int, runs: int) -> str:
     return f"{failed:,} of {runs:,} ({words.rate(failed / runs)})" if runs else "-"
+
+
+def list_code_tables(coding: Coding) -> Iterator[str | Block]:
+    """Return the counts of codes, how much may be unseen, and how far coders agree."""
+    counts, agreement = coding.counts(), coding.agreement()
+    if not counts:
+        yield "No run has a note yet."
+        return
+    yield tabulate(
+        "Codes",
+        counts,
+        Name[CodeCount]("code", lambda c: words.clean(c.code)),
+        Words[CodeCount]("among", lambda c: f"{c.side} runs"),
+        Number[CodeCount]("coded", lambda c: _count(c.runs, c.coded)),
+        Words[CodeCount]("of all, 95%", lambda c: words.span((c.low, c.high))),
+        Words[CodeCount]("coders agree", lambda c: _write_agreement(agreement[c.code]["raw"])),
+        note="The limits hold whenever you look and whenever you stop.",
+        drop=True,
+    )
+    unseen = coding.saturation()
+    if unseen.members:
+        yield (
+            f"After {words.plural(unseen.members, 'failing run')} the next one shows a code that "
+            f"was not seen yet with a chance of about {words.rate(unseen.value)}, and at most "
+            f"{words.rate(unseen.high)} (95%)."
+        )
+
+
+def tabulate_validation(checked: Sequence[JudgeValidation]) -> list[str | Block]:
+    """Return how often a judge is right, by rule, and the share that is corrected for it."""
+    rates = [
+        (where, *cells)
+        for one in checked
+        for where, cells in {
+            f"{one.side} runs": (one.hits, one.positives, one.rejections, one.negatives),
+            **one.parts,
+        }.items()
+    ]
+    share = tabulate(
+        "Corrected share",
+        checked,
+        Words[JudgeValidation]("among", lambda v: f"{v.side} runs"),
+        Number[JudgeValidation]("flagged", lambda v: _count(v.flagged, v.graded)),
+        Number[JudgeValidation]("corrected", lambda v: words.rate(v.share)),
+        Words[JudgeValidation]("95%, at any look", lambda v: words.span((v.low, v.high))),
+        Words[JudgeValidation]("Rogan and Gladen", lambda v: _write_share(v.rogan_gladen)),
+    )
+    judge = make_table(
+        "The judge on labelled runs",
+        "tnn",
+        ("runs", "flagged with the code", "not flagged without it"),
+        [
+            (words.clean(where), _bound(hits, yes), _bound(rejections, no))
+            for where, hits, yes, rejections, no in rates
+        ],
+    )
+    return [judge, share]
+
+
+def _bound(right: int, runs: int) -> str:
+    low, high = clopper_pearson(right, runs)
+    return f"{right:,} of {runs:,}{words.bracket((float(low), float(high)))}"
+
+
+def _write_agreement(agreement: Agreement) -> str | None:
+    return None if agreement.value != agreement.value else words.rate(agreement.value)
+
+
+def _write_share(share: tuple[float | None, float, float]) -> str | None:
+    return None if share[0] is None else f"{words.rate(share[0])}{words.bracket(share[1:])}"

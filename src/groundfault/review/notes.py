@@ -116,14 +116,19 @@ class CodeStore(Store):
                 changes.append(event)
         return changes
 
-    def decisions(self) -> list[Note]:
-        """Return every note in its order, under the present names of its codes."""
+    def read_names(self) -> dict[str, str]:
+        """Return the present names of codes that were renamed."""
         names: dict[str, str] = {}
         for event in self.changes():
             if event.body["act"] == "rename":
                 old, new = event.body["code"], event.body["into"]
                 names = {**{k: new if v == old else v for k, v in names.items()}, old: new}
                 names.pop(new, None)
+        return names
+
+    def decisions(self) -> list[Note]:
+        """Return every note in its order, under the present names of its codes."""
+        names = self.read_names()
         return [
             replace(note, codes=tuple(names.get(code, code) for code in note.codes))
             for note in super().decisions()
