@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable
+from numbers import Integral
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -97,6 +98,15 @@ def require_name(
         known = ", ".join(map(str, [*names][:20])) or "none"
         known += ", ..." if len(names) > 20 else ""
         raise error(f"{where and f'{where}: '}there is no {kind} {value!r}; there are {known}")
+
+
+def require_whole(
+    what: str, value: object, least: int = 1, error: type[GroundfaultError] = PlanError
+) -> None:
+    """Raise an error for a setting that is no whole number of at least so much."""
+    # a bool is a number to Python: a budget of True would be 1
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise error(f"{what} must be a whole number from {least}, not {value!r}")
 
 
 def attempt(

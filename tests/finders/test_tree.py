@@ -71,7 +71,7 @@ def test_the_tree_leaves_out_what_it_cannot_cut() -> None:
         list(Tree(columns=("gap",)).propose(gaps))
     with pytest.raises(InputError, match="'text' holds String"):
         list(Tree(columns=("text",)).propose(gaps))
-    with pytest.raises(PlanError, match="must be at least 1"):
+    with pytest.raises(PlanError, match="must be a whole number from 1"):
         Tree(depth=0)
     flawless = Evidence.from_frame(gaps.frame.with_columns(error=0), gaps.roles)
     assert list(Tree().propose(flawless)) == []

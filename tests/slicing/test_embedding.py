@@ -85,7 +85,7 @@ def test_there_are_no_more_directions_than_texts():
         ([], "tfidf", 2, "none of 0 texts"),
         (["!", "?"], "tfidf", 2, "none of 2 texts has a word"),
         (TEXTS, "word2vec", 2, "it is tfidf, sentence or sentence:MODEL"),
-        (TEXTS, "tfidf", 0, "dimensions=0"),
+        (TEXTS, "tfidf", 0, "dimensions must be"),
     ],
 )
 def test_what_cannot_be_embedded(texts, how, dimensions, message):

@@ -17,7 +17,7 @@ from groundfault.core.candidate import Candidate, unique_names
 from groundfault.core.columns import select_example_rows
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import to_fraction
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError, PlanError, require_whole
 from groundfault.finders.levels import Levels, make_conjunction, select_searchable, spell_levels
 from groundfault.slicing.estimator import Parameters
 from groundfault.slicing.predictions import example_losses
@@ -277,9 +277,7 @@ class SliceLine(Parameters):
         least_of = {"k": 1, "max_level": 1, "bins": 2, "permutations": 0}
         least_of |= {} if self.max_parents is None else {"max_parents": 1}
         for name, least in least_of.items():
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-                raise PlanError(f"{name} must be a whole number from {least}, not {value!r}")
+            require_whole(name, getattr(self, name), least)
         if not 0 < to_fraction(self.alpha, "alpha") <= 1:
             raise PlanError(f"alpha must be above 0 and at most 1, not {self.alpha!r}")
         support = to_fraction(self.min_support, "min_support")

@@ -14,7 +14,7 @@ from groundfault.base.arrays import Bools, Floats
 from groundfault.core.candidate import Candidate
 from groundfault.core.columns import Kind, list_examples, profile, select_named
 from groundfault.core.evidence import Evidence
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError, require_whole
 from groundfault.finders.levels import Range, make_conjunction
 from groundfault.slicing.estimator import Parameters
 from groundfault.slicing.predictions import example_losses
@@ -62,8 +62,8 @@ class Tree(Parameters):
     uses_outcomes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.depth < 1 or self.min_size < 1:
-            raise PlanError(f"depth={self.depth} and min_size={self.min_size} must be at least 1")
+        for name in ("depth", "min_size"):
+            require_whole(name, getattr(self, name))
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
         """Propose leaves, the one with most of the errors at the highest rate first."""

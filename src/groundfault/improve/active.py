@@ -17,7 +17,7 @@ from groundfault.base.machine import run_in_order
 from groundfault.base.reading import decode_json
 from groundfault.base.streams import stream
 from groundfault.core.plan import Plan
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError, PlanError, require_whole
 from groundfault.improve.acquisition import Acquisition, AcquisitionRound
 from groundfault.slicing.predictions import check_embedding, check_probability
 from groundfault.stats.paired import sign_flips
@@ -297,8 +297,7 @@ def _check_numbers(
     policies: Sequence[Acquisition], start: int, batch: int, rounds: int, seeds: int, size: int
 ) -> None:
     for name, value in {"start": start, "batch": batch, "rounds": rounds, "seeds": seeds}.items():
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-            raise PlanError(f"{name} must be a whole number of at least 1, not {value!r}")
+        require_whole(name, value)
     if (need := start + batch * rounds) > size:
         raise PlanError(
             f"start={start} and rounds={rounds} of batch={batch} need {need} examples, and the "

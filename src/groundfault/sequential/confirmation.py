@@ -26,7 +26,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.plan import AUTO, Plan, to_fraction
 from groundfault.core.row_names import sampler_of
 from groundfault.core.units import Units
-from groundfault.errors import InputError, LedgerError, PlanError
+from groundfault.errors import InputError, LedgerError, PlanError, require_whole
 from groundfault.judges.confirm import has_support
 from groundfault.judges.rule import rule
 from groundfault.sequential.draws import pick
@@ -194,11 +194,8 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
         ledger: LedgerChoice = True,
         reopen: str | None = None,
     ) -> None:
-        # bool is an int: budget=True would mean one label
-        if budget is not None and (
-            isinstance(budget, bool) or not isinstance(budget, int) or budget < 1
-        ):
-            raise PlanError(f"budget={budget!r} must be a whole number of 1 or more")
+        if budget is not None:
+            require_whole("budget", budget)
         plan = plan or Plan()
         if plan.judge == AUTO:
             plan = replace(plan, judge="janus")

@@ -16,7 +16,7 @@ import numpy as np
 from groundfault.base.deprecation import rename_members
 from groundfault.base.streams import stream
 from groundfault.core.plan import to_fraction
-from groundfault.errors import PlanError, require_name, require_word
+from groundfault.errors import PlanError, require_name, require_whole, require_word
 from groundfault.sequential.bets import SOURCES, Bet, Null, Shares, is_number
 
 T = TypeVar("T")
@@ -233,8 +233,7 @@ class SequentialPlan:
 
     def _whole(self, name: str, minimum: int) -> None:
         value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
-            raise PlanError(f"{name}={value!r} must be a whole number of {minimum} or more")
+        require_whole(name, value, minimum)
         object.__setattr__(self, name, int(value))
 
     def _fill(self) -> None:

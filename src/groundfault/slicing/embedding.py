@@ -21,7 +21,7 @@ from groundfault.base.arrays import Floats
 from groundfault.core.candidate import FittedColumn, decode_array, encode_array
 from groundfault.core.columns import Kind, list_examples, profile
 from groundfault.core.evidence import Evidence
-from groundfault.errors import InputError, MissingExtraError, first_line
+from groundfault.errors import InputError, MissingExtraError, first_line, require_whole
 
 TFIDF = "tfidf"
 SENTENCE = "sentence"
@@ -161,12 +161,7 @@ def fit(
     >>> fitted.apply(["one plus one"]).shape
     (1, 2)
     """
-    if (
-        isinstance(dimensions, bool)
-        or not isinstance(dimensions, int | np.integer)
-        or dimensions < 1
-    ):
-        raise InputError(f"dimensions={dimensions!r} must be a whole number of 1 or more")
+    require_whole("dimensions", dimensions, error=InputError)
     kind, colon, model = how.partition(":")
     if kind == SENTENCE:
         embedding = Embedding(f"{SENTENCE}:{model or _MODEL}")

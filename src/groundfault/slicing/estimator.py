@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from groundfault.base.arrays import Floats
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError, PlanError, require_whole
 
 Projection = tuple[Floats, Floats]
 """Centre, shape (d,), and principal axes, shape (q, d)."""
@@ -84,11 +84,7 @@ class Estimator(Parameters):
             value = getattr(self, parameter)
             if parameter == "pca" and value is None:
                 continue
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < low:
-                raise PlanError(
-                    f"{self.name}: {parameter} must be a whole number of at least {low}, "
-                    f"not {value!r}"
-                )
+            require_whole(f"{self.name}: {parameter}", value, low)
 
     def _require_numbers(
         self, parameters: Iterable[str], *, zero: bool = False, maximum: float = math.inf
