@@ -66,7 +66,7 @@ def test_a_change_of_all_alike_is_no_slice_of_its_own() -> None:
     assert page.verdict == "new fails more often than old overall"
     lines = [block.line[0] for block in page.lead if isinstance(block, Paragraph)]
     assert any(str(line).startswith("Overall, from old to new: +") for line in lines)
-    assert "not told from the change elsewhere: hard" in report.to_markdown()
+    assert "Changed like everything else: hard" in report.to_markdown()
 
 
 def test_two_runs_of_one_model_differ_nowhere() -> None:
@@ -138,7 +138,7 @@ def test_unscored_answers_count_for_neither_model() -> None:
 
 def test_conclusions_say_what_could_have_been_seen() -> None:
     assert changes.conclude(None, 0.3).startswith("This comparison is too small")
-    assert "a change of at least 0.12 on a slice of 30%" in changes.conclude(0.12, 0.3)
+    assert "A change of at least 12 points in 30%" in changes.conclude(0.12, 0.3)
 
 
 def test_the_interval_covers_the_change() -> None:

@@ -28,7 +28,7 @@ def test_a_planted_explanation_is_confirmed_and_its_rivals_are_not(judge: str) -
     assert names_of_confirmed(report) == {"hard"}
     assert len(report.findings) == len(report.library) > 5
     finding = report.confirmed[0]
-    assert "errors are more frequent when hard holds" in finding.sentence
+    assert "failures are more frequent when hard holds" in finding.sentence
     assert "cause" not in report.to_json()
 
 
@@ -44,7 +44,7 @@ def test_nothing_is_found_in_noise_and_the_report_says_what_it_could_have_seen()
     assert not report.confirmed
     assert report.conclusion.startswith("No reportable finding.")
     least = report.minimum_detectable_lift
-    assert f"at least {least:.2f}" in report.conclusion
+    assert f"at least {100 * least:.3g} points" in report.conclusion
     assert 0.1 < least < 0.5
 
 

@@ -36,8 +36,8 @@ def write(
 
 def test_a_confirmed_finding_is_an_association() -> None:
     assert write(Verdict.CONFIRMED) == (
-        "Confirmed association: errors are more frequent when it is long (on 20/40, off 6/60; "
-        "held-out lift +0.40 (selected), 90% interval +0.20 to +0.60; adjusted p = 0.003; "
+        "Confirmed association: failures are more frequent when it is long (on 20/40, off 6/60; "
+        "held-out difference +40 points (selected), 90% interval +20 to +60; adjusted p = 0.003; "
         "guaranteed)."
     )
 
@@ -50,7 +50,7 @@ def test_a_confirmed_lift_is_called_selected_and_corrected() -> None:
 
     lift = Estimate(0.31, (0.0, 0.6))
     corrected = (
-        "held-out lift +0.40 (selected); corrected for that +0.31, 90% interval 0.00 to +0.60"
+        "held-out difference +40 points (selected); corrected for that +31, 90% interval 0 to +60"
     )
     assert corrected in tell(Plan(), lift)
     # told of the other side, the correction turns as well
@@ -61,30 +61,31 @@ def test_a_confirmed_lift_is_called_selected_and_corrected() -> None:
 
 def test_what_is_too_small_is_called_real() -> None:
     text = write(Verdict.TOO_SMALL)
-    assert text.startswith("Real, and smaller than was asked for: errors are more frequent")
+    assert text.startswith("Real, and smaller than was asked for: failures are more frequent")
     assert "adjusted p = 0.003" in text
     asked = write(Verdict.TOO_SMALL, Plan(min_lift="0.5"), "sure")
-    assert asked.endswith("the least lift asked for is 0.5).")
+    assert asked.endswith("the least difference asked for is 50 points).")
 
 
 @pytest.mark.parametrize("verdict", [v for v in Verdict if v is not Verdict.CONFIRMED])
 def test_nothing_else_is_called_confirmed(verdict: Verdict) -> None:
     assert not write(verdict).startswith("Confirmed")
-    assert "errors of b" in write(verdict, outcome="b")
+    assert "failures of b" in write(verdict, outcome="b")
 
 
 def test_numbers() -> None:
-    assert messages.format_lift(None) == "undefined"
-    assert messages.format_lift(-0.125) == "-0.12"
+    assert messages.format_points(None) == "undefined"
+    assert messages.format_points(-0.125) == "−12"
+    assert [messages.format_points(x) for x in (0.0, 0.004, 0.0994)] == ["0", "+0.4", "+9.9"]
     assert messages.format_p_value(0.00012) == "1.2e-04"
     assert messages.format_percent(0.1) == "10%"
 
 
 def test_no_finding_is_never_no_failure_mode() -> None:
     assert "too small" in messages.write_conclusion(None, 0.3, 0)
-    assert "smaller effects are not excluded" in messages.write_conclusion(0.2, 0.3, 0)
+    assert "smaller differences may be missed" in messages.write_conclusion(0.2, 0.3, 0)
     assert messages.write_conclusion(None, 0.3, 0, "nobody knows").endswith(
-        "cannot be said: nobody knows."
+        "is unknown: nobody knows."
     )
     headline = messages.write_deciding(["a kind"])
     assert headline.endswith("if it follows from it, --post-outcome 'a kind'")

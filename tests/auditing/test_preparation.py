@@ -93,5 +93,5 @@ def test_auto_judges_as_in_memory_where_combinations_can_be_counted(
     monkeypatch.setattr(preparation, "_MAX_PATTERNS", 10)
     for other in (by_number, prepare(lazy, candidates=CANDIDATES)):
         assert (other.judge.name, other.plan.judge) == ("holm", "holm")
-        assert "no candidate was chosen by looking at outcomes" in other.judge_reason
+        assert "all rows were used, because the rules were fixed" in other.judge_reason
         assert other.judge_reason.endswith("which max-t counts, are too many")

@@ -286,7 +286,7 @@ def test_the_command_shows_writes_and_freezes(source: str, tmp_path: Path):
         *words, "--library", str(tmp_path / "l.json"), "--json", str(tmp_path / "s.json")
     )
     assert code == 0
-    assert "lift*" in text
+    assert "points*" in text
     assert "selected" in text
     values = json.loads((tmp_path / "s.json").read_text())
     assert [row["name"] for row in values["slices"]] == [

@@ -54,7 +54,7 @@ def test_few_labels_confirm_nothing(audited: Case) -> None:
 
 @pytest.mark.parametrize("wrong", [{"budget": 0}, {"lift": 1.2}, {"lift": 0.0}, {"runs": 0}])
 def test_what_is_no_plan(audited: Case, wrong: dict[str, float]) -> None:
-    with pytest.raises(PlanError, match=r"a plan needs|so a lift is"):
+    with pytest.raises(PlanError, match=r"a plan needs|so a difference is"):
         plan_budget(audited, **{"budget": 9, "lift": 0.2, "runs": 1, **wrong})  # type: ignore[arg-type]
 
 

@@ -193,8 +193,8 @@ def test_everything_else_is_behind_why(plain: Report) -> None:
         "1. digits is 1 or more",
         "█",
         "7. digits is 7 or more 91% wrong (63 of 69)",
-        "These seven rules cover 90% of the failures in a third of the examples; of the rest this "
-        "audit cannot say where they are.",
+        "These seven rules cover 90% of the failures in a third of the examples; 27 failures "
+        "match no rule.",
         "A condition that holds for 1% of the examples could not be named.",
         "in 52% of its examples if it holds for 5% of all, in 40% if for 30%",
         "Looked through: 23,000 rules over 2 columns (310 single conditions, 22,690 pairs).",
@@ -209,7 +209,7 @@ def test_everything_else_is_behind_why(plain: Report) -> None:
 def test_one_rule_is_one_rule(plain: Report) -> None:
     text = flat(printed(with_modes(plain, make_mode()), why=True))
     assert text.startswith("1 failure mode covers 90% of the failures")
-    assert "This rule covers 90% of the failures in a third of the examples; of the rest" in text
+    assert "This rule covers 90% of the failures in a third of the examples; 27 fail" in text
 
 
 def test_where_all_failures_are_covered_there_is_no_rest(plain: Report) -> None:
@@ -341,12 +341,12 @@ def test_modes_of_models_stand_apart_and_shared_ones_first(plain: Report) -> Non
     assert outline.headline == "3 failure modes of 2 models"
     text = flat(printed(report))
     # the number is that of `groundfault show`, wherever the mode stands
-    order = ["Every model 2. digits is 2", "ada 1. digits is 1", "bert 3. digits is 3"]
+    order = ["The mean of all models 2. digits is 2", "ada 1. digits is 1", "bert 3. digits is 3"]
     places = [text.index(part) for part in order]
     assert places == sorted(places)
     page = Page(html(report))
     assert page.errors == []
-    assert "Every model" in page.text
+    assert "The mean of all models" in page.text
 
 
 def test_many_models_do_not_fill_the_screen(plain: Report) -> None:
@@ -495,8 +495,8 @@ def test_each_mode_shows_its_rule_numbers_and_examples(hostile: Report) -> None:
     for part in (
         "prompt ~* '\\bnot\\b'",
         "82% to 96%",
-        "adjusted p = 1.2e-04: how often a rule would stand out as much, of all 23,000",
-        "adjusted p = 0.003: the same among examples that are in the same earlier modes",
+        "p = 1.2e-04, corrected for the whole search of 23,000",
+        "p = 0.003, corrected in the same way, among examples that are in the same earlier modes",
         "(96% of the same examples): ",
         "Fails",
         "Passes, although the rule holds",
@@ -597,5 +597,5 @@ def test_modes_that_other_rows_judged_say_so(plain: Report) -> None:
     report = with_modes(plain, make_mode(), searched=20_000)
     assert "20,000 rows drawn by their ids proposed" in ModeOutline(report).guarantee
     text = flat(markdown(report))
-    assert "would stand out as much if failures were as frequent" in text
+    assert "corrected, if failures were as frequent" in text
     assert "without a holdout" not in text

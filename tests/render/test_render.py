@@ -465,7 +465,7 @@ def test_check_is_shown_with_what_can_never_be_confirmed() -> None:
     said = stream.getvalue()
     assert "30 of 31 candidates could be confirmed" in said
     assert "and 10 more" in said
-    assert f"{found.summary.minimum_detectable_lift:.3g} at prevalence 30%" in " ".join(
+    assert f"{100 * found.summary.minimum_detectable_lift:.3g} points in 30%" in " ".join(
         said.split()
     )
     assert "min_on" in said
@@ -477,7 +477,7 @@ def test_check_is_shown_with_what_can_never_be_confirmed() -> None:
 @pytest.mark.parametrize(
     ("judge", "title", "units"),
     [
-        ("max-t", "before anything is tested", "80 units, nothing held out; error rate 50%"),
+        ("max-t", "before anything is tested", "80 units, nothing held out; failure rate 50%"),
         (
             "split-holm",
             "before the holdout is opened",

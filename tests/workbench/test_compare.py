@@ -86,7 +86,7 @@ def test_a_comparison_shows_what_changed(tmp_path: Path) -> None:
     first = told["first"][0]
     assert explorer.values([first], "model")["values"] == [["new"]]
     rule = unescape(client.get("/rule", params={"rule": "lang = 'en'"}).text)
-    assert "From old to new the error rate changes by +0.20 inside, −1.00 elsewhere" in rule
+    assert "From old to new the failure rate changes by +20 points inside, −100 elsewhere" in rule
     assert explorer.rule(rule="lang = 'en'")["sides"][0] == "Worse with new"
     # the same words in one file, and in a terminal
     export(tmp_path / "report", "html-explorer", tmp_path / "change.html")
@@ -134,7 +134,7 @@ def test_a_model_is_named_as_it_is_written(two: OpenedReport) -> None:
     outcomes = {mode.outcome for mode in two.report.modes}
     page = visit(two).get("/").text
     heads = set(re.findall("<h2>([^<]+)</h2>", page))
-    assert heads == {"Every model" if one == EVERY_MODEL else one for one in outcomes}
+    assert heads == {"The mean of all models" if one == EVERY_MODEL else one for one in outcomes}
     assert heads & {"alpha", "beta"}
 
 

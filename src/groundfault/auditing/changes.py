@@ -11,9 +11,9 @@ from msgspec import structs
 from groundfault.auditing.detectable import ChangeDesign
 from groundfault.auditing.messages import (
     describe_guarantee,
-    format_lift,
     format_p_value,
     format_percent,
+    format_points,
 )
 from groundfault.auditing.report_schema import OverallChange
 from groundfault.auditing.results import AuditResults
@@ -126,8 +126,8 @@ def tell_change(finding: Finding, contrast: Elsewhere | None, results: AuditResu
         small = finding.verdict is Verdict.TOO_SMALL
         start = "A real change, smaller than was asked for" if small else "No change beyond chance"
         sentence = (
-            f"{start}: when {finding.meaning}, the error rate of {compare[1]} is "
-            f"that of {compare[0]} {format_lift(cell.lift)}."
+            f"{start}: when {finding.meaning}, the failure rate of {compare[1]} is "
+            f"that of {compare[0]} {format_points(cell.lift)} points."
         )
     return replace(finding, sentence=sentence, elsewhere=contrast)
 
@@ -148,21 +148,21 @@ def _tell_confirmed(
     ends = corrected.interval if corrected else cell.interval
     interval = " (selected)"
     if corrected:
-        interval += f"; corrected for that {format_lift(corrected.effect)}"
+        interval += f"; corrected for that {format_points(corrected.effect)}"
     if ends:
-        interval += f", {level} interval {format_lift(ends[0])} to {format_lift(ends[1])}"
+        interval += f", {level} interval {format_points(ends[0])} to {format_points(ends[1])}"
     chance = "" if cell.p_adjusted is None else f"; adjusted p = {format_p_value(cell.p_adjusted)}"
     rest = ""
     if contrast is not None:
         differs = "differs from" if contrast.differs else "cannot be told from"
-        rest = f" It {differs} the change elsewhere, {format_lift(contrast.change)}."
+        rest = f" It {differs} the change elsewhere, {format_points(contrast.change)} points."
     guarantee = describe_guarantee(
         results.audit.judge, plan, len(results.ruling.hypotheses), results.opening
     )
     return (
         f"Confirmed change: {second} fails {more} often than {first} when {finding.meaning} "
         f"({where}{first} {cell.off_errors:g}/{cell.off}, {second} {cell.on_errors:g}/{cell.on}; "
-        f"change {format_lift(cell.lift)}{interval}{chance}; {guarantee}).{rest}"
+        f"change {format_points(cell.lift)} points{interval}{chance}; {guarantee}).{rest}"
     )
 
 
@@ -175,12 +175,12 @@ def conclude(least: float | None, prevalence: float) -> str:
         Least change found with 80 % power on a slice of ``prevalence``; None where none would be.
     prevalence : float
     """
-    where = f"on a slice of {prevalence:.0%} of the examples with 80% power"
+    where = f"in {prevalence:.0%} of the examples"
     if least is None:
-        return f"This comparison is too small to detect any change {where}."
+        return f"This comparison is too small to find any change {where} four times in five."
     return (
-        f"This comparison could have detected a change of at least {least:.3g} {where}; smaller "
-        "changes are not excluded."
+        f"A change of at least {100 * least:.3g} points {where} would have been found four times "
+        "in five; smaller changes may be missed."
     )
 
 

@@ -225,5 +225,5 @@ def _make_prospect(
 
 def _reason(codes: tuple[str, ...], min_lift: float | None) -> str:
     if not codes and min_lift is not None and np.isnan(min_lift):
-        return "no possible lift would be confirmed with 80% power at this support"
+        return "no difference, however large, would be confirmed four times in five: too few units"
     return messages.explain_codes(codes)

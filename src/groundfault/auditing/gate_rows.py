@@ -163,7 +163,10 @@ def read_gated(report: ReportData | str | Path | Mapping[str, Any]) -> ReportDat
     content = parse_report(report) if isinstance(report, Mapping) else read_report(report)
     least = content.data.minimum_detectable_lift
     if least is not None and not math.isfinite(least):
-        raise InputError("a report holds a number that is not finite; no audit writes such")
+        raise InputError(
+            f"report.json: 'minimum_detectable_lift' is {least}; the file was edited or damaged: "
+            "run the audit again"
+        )
     return content.data
 
 
@@ -319,9 +322,17 @@ def _tabulate(rows: Sequence[GateRow]) -> pl.DataFrame:
         cells = [{name: getattr(row, name) for name in schema} for row in rows]
         table = pl.DataFrame(cells, schema=schema)
     except (pl.exceptions.PolarsError, UnicodeEncodeError) as error:
-        raise InputError(f"a report holds what no audit writes: {first_line(error)}") from None
-    if not table.select(pl.all_horizontal(pl.col(pl.Float64).is_finite().all())).item():
-        raise InputError("a report holds a number that is not finite; no audit writes such")
+        raise InputError(
+            f"report.json cannot be read: {first_line(error)}; the file was edited or damaged: run "
+            "the audit again"
+        ) from None
+    for column in table.select(pl.col(pl.Float64)):
+        if not column.is_finite().all():
+            name = table["name"].filter(~column.is_finite().fill_null(True)).first()
+            raise InputError(
+                f"report.json: {column.name!r} of finding {name!r} is not a finite number; the "
+                "file was edited or damaged: run the audit again"
+            )
     # the name of version 0.1.0, which rules may use until the next minor release
     return table.with_columns(pl.col("representative").alias("lead"))
 

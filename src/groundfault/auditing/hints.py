@@ -149,9 +149,8 @@ def _about_order(results: AuditResults) -> Iterator[str]:
     if test is not None:
         p = "< 0.0001" if test.p < 0.0001 else f"= {test.p:.1g}"
         yield (
-            f"in the order of ids failures come in runs, {test.runs:g} where a random order has "
-            f"{test.expected:.0f} (p {p}): if neighbours belong together, as "
-            f"questions on one text do, {NO_LEVEL}; --group COLUMN says which do"
+            f"failures cluster in the order of ids (p {p}): if neighbouring rows belong together, "
+            f"as questions on one text do, {NO_LEVEL}; name the group of each row: --group COLUMN"
         )
 
 
@@ -286,8 +285,8 @@ def _about_fixed_columns(results: AuditResults) -> Iterator[str]:
     if results.audit.plan.within:
         columns = " and ".join(map(repr, results.audit.plan.within))
         yield (
-            f"{columns} held fixed: p-values compare units of the same values only, the lifts of "
-            "findings all units"
+            f"{columns} held fixed: p-values compare units of the same values only, the "
+            "differences of findings all units"
         )
 
 
@@ -300,8 +299,8 @@ def _about_rare_errors(results: AuditResults) -> Iterator[str]:
         return
     if plan.effect == "risk_difference" and rate < 2 * min_lift:
         yield (
-            f"errors are rare ({rate:.1%}): a lift of {min_lift:g} may be out of reach; "
-            "effect='risk_ratio' (--effect risk_ratio) asks for a ratio instead"
+            f"failures are rare ({rate:.1%}), so a difference of {100 * min_lift:g} points may be "
+            "out of reach; effect='risk_ratio' (--effect risk_ratio) asks for a ratio instead"
         )
 
 
@@ -312,8 +311,8 @@ def _about_unscored_rows(results: AuditResults) -> Iterator[str]:
         rows = ", ".join(f"{n} {status}" for status, n in unscored.items())
         where = "" if isinstance(audit, CountedAudit) else _say_where_unscored(audit.evidence)
         yield (
-            f"{rows}: not scored, in no error rate; the findings say whether their verdict depends "
-            f"on it{where}"
+            f"{rows}: not scored, in no failure rate; the findings say whether their verdict "
+            f"depends on it{where}"
         )
 
 
@@ -355,11 +354,8 @@ def _about_approximations(results: AuditResults) -> Iterator[str]:
     elif results.full.denominator != 1:
         # the hint would be a riddle without its reason
         is_mean = is_pass_or_fail(results.audit.evidence)
-        why = ", since copies, repeats or groups have their mean" if is_mean else ""
-        yield (
-            f"losses are graded{why}: p-values are sampled, of lifts over standard errors that let "
-            "a slice vary more than the rest"
-        )
+        why = "repeated examples were averaged" if is_mean else "losses are graded"
+        yield f"{why}, so p-values come from random permutations"
     if results.full.denominator != 1 and results.audit.judge.name == "multisplit-e":
         yield (
             "multisplit-e takes the losses of a slice to vary as much as the rest: one of the same "

@@ -71,7 +71,7 @@ def write_reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
         if judge.confirmation == "none":
             return "not beyond what chance gives after the correction for many candidates"
         return (
-            "its discovery lift does not clear the floor that decoys of the same frequency set"
+            "its difference on discovery does not clear the floor that decoys as frequent set"
             if judge.lift_ranked
             else "its discovery effect is smaller than the least worth confirming"
         )
@@ -99,7 +99,7 @@ def write_sentence(finding: Finding, plan: Plan, guarantee: str) -> str:
         What a confirmation is worth, see `describe_guarantee`.
     """
     face = finding.face_failures(plan.effect)
-    what = f"errors of {face.outcome}" if face.outcome else "errors"
+    what = f"failures of {face.outcome}" if face.outcome else "failures"
     cell, meaning = face.holdout or face.discovery, face.meaning
     more = "more" if (cell.lift or 0) > 0 else "less"
     of = f" ({what})" if face.outcome else ""
@@ -115,14 +115,15 @@ def write_sentence(finding: Finding, plan: Plan, guarantee: str) -> str:
             f"Real, and smaller than was asked for: {what} are {more} frequent when "
             f"{meaning} ({_numbers(face, plan)}; {_describe_least(plan)})."
         )
-    discovery = format_lift(face.discovery.lift)
+    discovery = format_points(face.discovery.lift)
     if face.verdict is Verdict.NOT_REPLICATED:
         return (
-            f"Screened, not confirmed{of}: {meaning}. The discovery lift {discovery} was selected "
-            f"as one of the largest; held out it is {format_lift(cell.lift)}."
+            f"Screened, not confirmed{of}: {meaning}. The difference on discovery, {discovery} "
+            f"points, was selected as one of the largest; held out it is "
+            f"{format_points(cell.lift)} points."
         )
     below = "Not beyond chance" if face.holdout is None else "Below the screen"
-    return f"{below}{of}: {meaning} (discovery lift {discovery})."
+    return f"{below}{of}: {meaning} (difference on discovery {discovery} points)."
 
 
 def _numbers(finding: Finding, plan: Plan) -> str:
@@ -131,11 +132,11 @@ def _numbers(finding: Finding, plan: Plan) -> str:
     where = "held-out " if finding.holdout else ""
     # what passed a bar, and is corrected for it where it is known how high that is
     selected = " (selected)" if finding.confirmed else ""
-    effect = f"{where}lift {format_lift(cell.lift)}"
+    effect = f"{where}difference {format_points(cell.lift)} points"
     if estimate is not None:
         is_ratio = plan.effect != "risk_difference"
         ratio = f"{plan.effect.replace('_', ' ')} {estimate.effect:.2f}"
-        value = ratio if is_ratio else format_lift(estimate.effect)
+        value = ratio if is_ratio else format_points(estimate.effect)
         interval = _interval(estimate.interval, plan)
         effect += f"{selected}; corrected for that {value}, {interval}"
     elif cell.interval:
@@ -151,7 +152,7 @@ def _numbers(finding: Finding, plan: Plan) -> str:
 
 def _describe_least(plan: Plan) -> str:
     if plan.effect == "risk_difference":
-        return f"the least lift asked for is {float(plan.min_lift or 0):g}"
+        return f"the least difference asked for is {100 * float(plan.min_lift or 0):g} points"
     return f"the least {plan.effect.replace('_', ' ')} asked for is {float(plan.min_ratio):g}"
 
 
@@ -164,11 +165,11 @@ def write_mode_sentence(mode: Mode) -> str:
         return (
             f"Change: {more} failures when {mode.meaning} (before {mode.change.before:g}/{mode.n}, "
             f"now {mode.errors:g}/{mode.n}; {mode.change.worse} got worse, {mode.change.better} "
-            f"better; elsewhere {format_lift(mode.change.elsewhere)}; adjusted "
+            f"better; elsewhere {format_points(mode.change.elsewhere)} points; adjusted "
             f"p = {format_p_value(p)})."
         )
     return (
-        f"Failure mode{of}: errors are more frequent when {mode.meaning} (inside "
+        f"Failure mode{of}: failures are more frequent when {mode.meaning} (inside "
         f"{format_errors(mode.errors)}/{mode.n}, outside "
         f"{format_errors(mode.errors_outside)}/{mode.n_outside}; adjusted "
         f"p = {format_p_value(p)})."
@@ -278,18 +279,18 @@ def write_conclusion(
     head = "" if reportable else f"{uniform or NOTHING}. "
     head = f"{write_deciding(deciding)}. " if deciding else head
     if unknown:
-        return f"{head}How large a lift could have been detected cannot be said: {unknown}."
-    where = f"at prevalence {prevalence:.0%}"
+        return f"{head}How large a difference this audit could have found is unknown: {unknown}."
+    where = f"{prevalence:.0%} of the examples"
     if mdl is None and reportable:
         return (
-            f"{head}A lone explanation, {where}, could not have been found with 80% power at any "
-            "lift; beside others, as here, the bar may be lower."
+            f"{head}A single explanation that holds for {where} could not have been found with 80% "
+            "power; beside others, as here, the bar may be lower."
         )
     if mdl is None:
-        return f"{head}This audit is too small to detect any lift {where} with 80% power."
+        return f"{head}This audit is too small to find a rule that holds for {where}."
     return (
-        f"{head}This audit could have detected a lift of at least {mdl:.3g} {where} with 80% power;"
-        " smaller effects are not excluded."
+        f"{head}A rule that holds for {where} and fails at least {100 * mdl:.3g} points more often "
+        "than the rest would have been found four times in five; smaller differences may be missed."
     )
 
 
@@ -298,12 +299,17 @@ def format_errors(errors: float) -> str:
     return f"{errors:.1f}".removesuffix(".0")
 
 
-def format_lift(value: float | None) -> str:
-    """Return a lift with its sign; zero has none."""
+def format_points(value: float | None) -> str:
+    """Return a difference of rates in percentage points, with its sign; zero has none."""
     if value is None:
         return "undefined"
-    text = f"{value:+.2f}"
-    return text if float(text) else "0.00"
+    points = 100 * value
+    text = f"{points:+.0f}" if abs(points) >= _WHOLE_POINTS else f"{points:+.1f}"
+    return text.replace("-", "−") if float(text) else "0"
+
+
+_WHOLE_POINTS = 9.95
+"""Points from which a tenth of one is left out: as rates are written."""
 
 
 def format_p_value(p: float) -> str:
@@ -319,7 +325,7 @@ def format_percent(level: float) -> str:
 def _interval(interval: tuple[float, float], plan: Plan) -> str:
     level = format_percent(1 - float(plan.alpha))
     if plan.effect == "risk_difference":
-        return f"{level} interval {format_lift(interval[0])} to {format_lift(interval[1])}"
+        return f"{level} interval {format_points(interval[0])} to {format_points(interval[1])}"
     return (
         f"{plan.effect.replace('_', ' ')} {level} interval {interval[0]:.2f} to {interval[1]:.2f}"
     )

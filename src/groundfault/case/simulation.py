@@ -278,8 +278,8 @@ def plan_budget(
     top = max(rates.values())
     if lift is not None and not 0 < lift <= 1 - top:
         raise PlanError(
-            f"units in no mode fail at a rate of {top:.3g}, so a lift is more than 0 and at most "
-            f"{1 - top:.3g}, not {lift:g}"
+            f"units in no mode fail at a rate of {top:.3g}, so a difference is more than 0 and at "
+            f"most {1 - top:.3g}, not {lift:g}"
         )
     alpha = float(to_fraction(case.settings.share_alpha("confirm")))
     modes = [number for group in groups for number in group.numbers]

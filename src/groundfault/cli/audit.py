@@ -252,9 +252,8 @@ def check(
 ) -> Result:
     """Say what an audit of SOURCE can test and detect.
 
-    It lists the candidates that can be tested, and says how large a lift could be detected. Uses
-    the error rate of the discovery part and no held-out outcome, and records nothing: the holdout
-    stays unopened. A judge that holds nothing out uses the error rate of all units.
+    It lists the candidates that can be tested, and how large a difference could be found. It reads
+    only the failure rate, not held-out results, and records nothing.
 
     Input
     -----

@@ -47,7 +47,7 @@ def improve(
     SOURCE is a table of one row an example: what a classifier was not trained on, with its
     probabilities. A slicer learns from the labelled rows where the classifier errs, and ranks the
     rows whose label is empty. Before that the same is done with half of the labelled rows and
-    measured on the other half, beside the classifier's own confidence, which is the bar to clear.
+    compared on the other half with a ranking by the classifier's own confidence.
 
     \b
     groundfault lab improve predictions.parquet --label label --id item_id

@@ -295,7 +295,7 @@ def _list_results(audit: SequentialConfirmation | CaseConfirmation) -> Iterator[
     if not audit.survivors:
         yield "nothing survived the screen: no label is worth buying"
     for s in audit.survivors:
-        lift = "" if s.lift is None else f", lift {s.lift:+.2f}"
+        lift = "" if s.lift is None else f", {100 * s.lift:+.0f} points"
         yield f"{'confirmed' if s.confirmed else 'not confirmed'}: {s.name}{lift}; {s.reason}"
     if audit.result.opening is not None:
         yield audit.result.opening

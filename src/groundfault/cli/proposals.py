@@ -275,9 +275,9 @@ def explain(
 ) -> Result:
     """Name the linguistic features of each slice of errors.
 
-    The finder proposes slices of the discovery units. It always finds some, also in noise: the
-    search is repeated on permuted errors, and a slice has the share of these searches that find one
-    as good as its p. A permutation test compares each feature on and off each slice, without a
+    The finder proposes slices of the discovery units. It always finds some, also in noise, so the
+    search is repeated on shuffled outcomes: p is the share of shuffled searches that find an
+    equally bad slice. A permutation test compares each feature on and off each slice, without a
     correction and with one for all slices, features and the search. A finder that needs an
     embedding gets one of the texts (TF-IDF) where the table has none. Nothing is confirmed by this:
     the finder `language` makes candidates of the same features, for an audit.

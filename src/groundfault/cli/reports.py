@@ -72,13 +72,12 @@ def verify(
     no_ledger: bool = False,
     **options: Any,
 ) -> Result:
-    """Check every statement of a stored result.
+    """Recompute a stored result and check every number.
 
-    That is its numbers, files and pages, its opening in the ledger, and that its folder holds
-    nothing else. SOURCE is the directory of a report, a sequential report, a case, a taxonomy, a
-    package of probes or imported evidence, or the JSON file of a certificate, a confirmation or a
-    gate. Exit status 0 if every check passed, 1 if one failed, and 3 if none did but one could not
-    be made.
+    It also checks the files, the pages, the entry in the ledger, and that the folder holds nothing
+    else. SOURCE is the directory of a report, a sequential report, a case, a taxonomy, a package of
+    probes or imported evidence, or the JSON file of a certificate, a confirmation or a gate. Exit
+    status 0: all passed. 1: a check failed. 3: a check could not run.
 
     Output
     ------
@@ -112,9 +111,9 @@ def anchor(
 ) -> Result:
     """Sign the head of a ledger, so that erasing it shows.
 
-    The SSH key KEY signs it, by ssh-keygen. Give the anchor, and the signature beside it, to those
-    who shall be able to tell later whether the ledger still holds what it held: groundfault verify
-    --anchor FILE --signer KEY.pub. Kept with the ledger alone they are erased along with it.
+    The SSH key KEY signs it, by ssh-keygen. Give the anchor and its signature to whoever will
+    check the ledger later: groundfault verify --anchor FILE --signer KEY.pub. Keep them apart from
+    the ledger, or they are erased along with it.
 
     \b
     groundfault lab anchor ~/.ssh/id_ed25519

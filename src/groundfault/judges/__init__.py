@@ -90,7 +90,7 @@ def choose_judge(plan: Plan, roles: Roles, *, mined: bool) -> tuple[Plan, str]:
         usual = plan.permutations == Plan.permutations
         count = _PERMUTATIONS if usual else plan.permutations
         return replace(plan, judge="max-t", permutations=count), (
-            "no candidate was chosen by looking at outcomes, so all units may test all of them and "
-            "nothing is held out: judged by max-t"
+            "all rows were used, because the rules were fixed before anyone looked at outcomes: "
+            "judged by max-t"
         )
     return replace(plan, judge="split-holm"), f"{reason}: judged by split-holm"

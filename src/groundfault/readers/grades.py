@@ -147,7 +147,7 @@ def _rescale(
 def _ask_passes(outcome: str, words: pl.Series) -> None:
     """Raise, with the command to type, where a few words may be passes or failures."""
     seen = words.str.strip_chars().unique().sort().to_list()
-    if len(seen) > _MAX_WORDS:
+    if not 1 < len(seen) <= _MAX_WORDS:
         return
     first = seen[0]
     when = f"if {first} alone is a pass; repeat --passes for each value that is one"

@@ -114,14 +114,14 @@ def shrinkage(report: Report) -> Figure | None:
         f.key: f.holdout.interval for f in survivors if is_lift and f.holdout and f.holdout.interval
     }
     caption = (
-        "Discovery lifts were selected, so points tend to lie nearer to zero on the holdout than "
-        "the dashed line of equal lifts."
+        "Dashed: equal on both parts. Differences on discovery were selected, so most are smaller "
+        "on the holdout."
     )
     if intervals:
         level = words.level(1 - words.decimal(report.plan.alpha))
-        caption += f" Vertical lines: {level} intervals of the holdout lift."
+        caption += f" Vertical lines: {level} intervals of the difference on the holdout."
     if least:
-        caption += f" Dotted: the least holdout lift worth confirming, {least:g}."
+        caption += f" Dotted: the least difference on the holdout worth confirming, {least:g}."
     if len(visible) < len(candidates):
         part = f"{words.count(len(visible))} of {words.count(len(candidates))} candidates"
         caption += f" {part} are drawn, evenly by rank."
@@ -139,8 +139,8 @@ def _draw_scatter(
     ends = [x for pair in (*places, *intervals.values()) for x in pair]
     reach = min(1.0, 0.1 * (1 + int(10 * max(0.1, *map(abs, ends)))))
     drawing = Drawing(
-        Scale.of_numbers(-reach, reach, "discovery lift (selected)"),
-        Scale.of_numbers(-reach, reach, "holdout lift"),
+        Scale.of_numbers(-reach, reach, "difference on discovery (selected)"),
+        Scale.of_numbers(-reach, reach, "difference on the holdout"),
         width=350,
         height=350,
     )
@@ -183,7 +183,7 @@ def floor(report: Report) -> Figure | None:
     places = [(c.threshold, min(c.fdp, 1.0)) for c in curve]
     effect = report.plan.effect
     what = (
-        "|discovery lift|"
+        "size of the difference on discovery"
         if effect == "risk_difference"
         else f"|log {effect.replace('_', ' ')}| on discovery"
     )
@@ -245,7 +245,7 @@ def slices(report: Report) -> Figure | None:
         f"{words.rate(main_cell(f).off_rate)} off"
         for f in visible
     )
-    alt = f"Error rates: {text}."
+    alt = f"Failure rates: {text}."
     return drawing.to_figure("slices", "Confirmed slices", caption, alt, wide=True)
 
 
@@ -255,7 +255,7 @@ def _draw_slices(visible: Sequence[Finding], where: str) -> Drawing:
     end = min(1.0, 0.1 * (1 + int(10 * max(max(pair) for pair in rates))))
     lines = sum(max(1, name.count("\n") + 0.4) for name in names)
     drawing = Drawing(
-        Scale.of_numbers(0, end, f"error rate on {where}", percent=True),
+        Scale.of_numbers(0, end, f"failure rate on {where}", percent=True),
         Scale.of_names(names, colour=Colour.INK).turned(),
         width=480,
         height=24 * lines,

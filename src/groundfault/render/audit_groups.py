@@ -164,10 +164,10 @@ def describe_overall(report: Report) -> str:
     first, second = (words.clean(name) for name in compare)
     level = words.level(1 - words.decimal(report.plan.alpha))
     verdict = "beyond chance" if change.confirmed else "within chance"
-    low, high = (words.signed(100 * end, 1) for end in change.interval)
     return (
-        f"Overall, from {first} to {second}: {words.signed(100 * change.change, 1)} points "
-        f"({level} interval {low} to {high}; p = {words.p_value(change.p)}), {verdict}."
+        f"Overall, from {first} to {second}: {words.points(change.change)} points "
+        f"({level} interval {words.span(change.interval, words.points)}; "
+        f"p = {words.p_value(change.p)}), {verdict}."
     )
 
 
@@ -201,13 +201,13 @@ def is_unlike_rest(finding: Finding) -> bool:
 def list_alike(findings: Iterable[Finding]) -> str:
     """List in a sentence the slices whose change cannot be told from the change elsewhere."""
     names = [
-        f"{words.label(f)} ({words.signed(main_cell(f).lift)})"
+        f"{words.label(f)} ({words.points(main_cell(f).lift)} points)"
         for f in findings
         if not is_unlike_rest(f)
     ]
     if not names:
         return ""
-    return f"Changed, and not told from the change elsewhere: {words.listing(names, _MAX_ALIKE)}."
+    return f"Changed like everything else: {words.listing(names, _MAX_ALIKE)}."
 
 
 def describe_elsewhere(finding: Finding) -> str:
@@ -217,8 +217,8 @@ def describe_elsewhere(finding: Finding) -> str:
         return ""
     differs = ", is beyond chance" if rest.differs else ", is within chance"
     return (
-        f"{words.signed(rest.change)}; the difference, {words.signed(rest.difference)} "
-        f"({words.span(rest.interval, words.signed)}; adjusted p = "
+        f"{words.points(rest.change)} points; the difference, {words.points(rest.difference)} "
+        f"({words.span(rest.interval, words.points)}; adjusted p = "
         f"{words.p_value(rest.p_adjusted)}){differs}"
     )
 

@@ -71,7 +71,7 @@ _MAX_ROWS = 20
 # how the table of all candidates can be put in order; styles do it, without a script. Not by
 # holdout lift: the largest of those, picked from all, would be no finding
 _ORDERS: tuple[tuple[str, str, Callable[[Finding], Any]], ...] = (
-    ("discovery", "discovery lift", lambda f: -abs(f.discovery.lift or 0.0)),
+    ("discovery", "difference on discovery", lambda f: -abs(f.discovery.lift or 0.0)),
     ("p", "p of the screen", lambda f: 2.0 if f.discovery.p is None else f.discovery.p),
     ("size", "size of the slice", lambda f: -f.full.on),
     ("name", "name", lambda f: (f.name, f.outcome)),
@@ -198,11 +198,11 @@ def _state(outline: Outline, group: FindingGroup, number: int) -> Statement:
 
 
 def _list_names(outline: Outline, start: str, findings: Sequence[Finding]) -> Line:
-    """List names of findings, each with its lift."""
+    """List names of findings, each with its difference."""
     line: list[str | Code] = [start]
     for place, finding in enumerate(map(outline.face, findings[:MAX_NAMES])):
-        lift = words.signed(main_cell(finding).lift)
-        line += [", " if place else "", Code(finding.name), f" ({lift})"]
+        points = words.points(main_cell(finding).lift)
+        line += [", " if place else "", Code(finding.name), f" ({points} points)"]
     surplus = len(findings) - MAX_NAMES
     line.append(f" and {surplus} more." if surplus > 0 else ".")
     return tuple(line)
@@ -336,7 +336,7 @@ def _make_summary_table(outline: Outline, *, own: bool, short: bool = False) -> 
         rows += [((f"{caption}:",), "")] if some else []
         rows += [(_list_numbers(outline, f), "screened") for f in some[:MAX_SCREENED]]
         rows += _count_rest(len(some) - MAX_SCREENED)
-    lift = "lift" if report.change is None else "change"
+    lift = "points" if report.change is None else "change"
     heads = (
         "Finding",
         *name_sides(report),
@@ -361,7 +361,7 @@ def _list_numbers(outline: Outline, candidate: Finding, indent: str = "") -> tup
         indent + words.label(finding),
         words.rate(cell.on_rate),
         words.rate(cell.off_rate),
-        *map(words.signed, lifts),
+        *map(words.points, lifts),
         interval,
         words.p_value(cell.p_adjusted),
     )
@@ -377,7 +377,7 @@ def make_scorer_page(audits: ScorerAudits, path: object = None) -> Page:
         "Scorers",
         audits.reports.items(),
         Words("Scorer", lambda pair: words.clean(pair[0])),
-        Number("error rate", lambda pair: words.rate(pair[1].error_rate)),
+        Number("failure rate", lambda pair: words.rate(pair[1].error_rate)),
         Words("what its audit says", lambda pair: _summarize(pair[1])),
     )
     differences = tabulate(

@@ -41,7 +41,7 @@ def numbers(report: Report, finding: Finding) -> Table:
             part,
             words.share(cell, "on"),
             words.share(cell, "off"),
-            words.signed(cell.lift),
+            words.points(cell.lift),
             # what had to pass a bar has no interval of its own that holds
             words.NONE if finding.estimate is not None else interval(cell),
             words.p_value(cell.p),
@@ -54,23 +54,23 @@ def numbers(report: Report, finding: Finding) -> Table:
     if finding.estimate is not None:
         effect, ends = write_estimate(report, finding.estimate)
         rows.append(("Corrected for selection", none, none, effect, ends, none, none))
-    sides, place = ("Errors on the slice", "Errors off it"), "on and off the slice"
+    sides, place = ("Failures on the slice", "Failures off it"), "on and off the slice"
     if report.change is not None:
         second, first = name_sides(report)
-        sides, place = (f"Errors of {second}", f"Errors of {first}"), "on the slice"
+        sides, place = (f"Failures of {second}", f"Failures of {first}"), "on the slice"
     heads = ("Units", *sides, _name_lift(report), head, "p", "Adjusted p")
-    caption = f"{words.label(finding)}: errors {place}"
+    caption = f"{words.label(finding)}: failures {place}"
     return make_table(caption, "tnnnnnn", heads, rows).drop_empty_columns()
 
 
 def _name_lift(report: Report) -> str:
-    return "Lift" if report.change is None else "Change"
+    return "Difference (points)" if report.change is None else "Change (points)"
 
 
 def write_estimate(report: ReportData, estimate: Estimate) -> tuple[str, str]:
     """Write a corrected lift and its interval; of a ratio, the interval with the ratio in front."""
     if report.plan.effect == "risk_difference":
-        return words.signed(estimate.effect), words.span(estimate.interval, words.signed)
+        return words.points(estimate.effect), words.span(estimate.interval, words.points)
     ends = words.span(estimate.interval, words.write_coefficient)
     return words.NONE, f"{estimate.effect:.2f}: {ends}"
 
@@ -93,10 +93,10 @@ def _list_unconfirmed(report: Report, verdict: Verdict, caption: str) -> Table:
         [f for f in report.findings if f.verdict is verdict],
         Name("Candidate", words.label),
         Number(
-            "Discovery lift (selected)" if report.n_holdout else "Lift",
-            lambda f: words.signed(f.discovery.lift, 3),
+            "Discovery, points (selected)" if report.n_holdout else "Difference (points)",
+            lambda f: words.points(f.discovery.lift),
         ),
-        Number("Holdout lift", lambda f: words.signed(f.holdout.lift if f.holdout else None, 3)),
+        Number("Holdout, points", lambda f: words.points(f.holdout.lift if f.holdout else None)),
         Number(head, lambda f: interval(f.holdout or f.full)),
         Number("p", lambda f: words.p_value((f.holdout or f.full).p)),
         Number("Adjusted p", lambda f: words.p_value((f.holdout or f.full).p_adjusted)),
@@ -109,7 +109,7 @@ def everything(report: Report, max_rows: int) -> Table:
     """Return all candidates, at most so many of them: counts, lifts, verdict and reason."""
     of, (side, other) = "" if report.change is None else "of ", name_sides(report)
     split = report.n_holdout > 0
-    note = "Errors and rates are those of all units. The p-value of the screen is two-sided."
+    note = "Failures and rates are those of all units. The p-value of the screen is two-sided."
     if split:
         note += " The adjusted one is of the holdout, one-sided in the discovery direction."
     return tabulate(
@@ -118,14 +118,15 @@ def everything(report: Report, max_rows: int) -> Table:
         Name("Candidate", words.label),
         Under("Rule", lambda f: "" if is_named_by_rule(f) else f.rule),
         Words("Verdict", lambda f: words.VERDICTS[f.verdict]),
-        Number(f"Errors {of}{side}", lambda f: words.share(f.full, "on")),
-        Number(f"Errors {of}{other}", lambda f: words.share(f.full, "off")),
+        Number(f"Failures {of}{side}", lambda f: words.share(f.full, "on")),
+        Number(f"Failures {of}{other}", lambda f: words.share(f.full, "off")),
         Number(
-            "Discovery lift (selected)" if split else _name_lift(report),
-            lambda f: words.signed(f.discovery.lift),
+            "Discovery, points (selected)" if split else _name_lift(report),
+            lambda f: words.points(f.discovery.lift),
         ),
         Number(
-            "Holdout lift", lambda f: words.signed(f.holdout.lift) if split and f.holdout else None
+            "Holdout, points",
+            lambda f: words.points(f.holdout.lift) if split and f.holdout else None,
         ),
         Number("Screen p" if split else "p", lambda f: words.p_value(f.discovery.p)),
         Number("Adjusted p", lambda f: words.p_value((f.holdout or f.discovery).p_adjusted)),
@@ -180,7 +181,7 @@ def detectable(report: Report) -> Table:
         power.minimum_detectable_lift.items(),
         Number("Slice holds this share of units", lambda pair: words.level(words.decimal(pair[0]))),
         Number(
-            "Minimum detectable lift",
+            "Least difference",
             lambda pair: "none, however large" if pair[1] is None else words.bare(pair[1]),
         ),
     )
@@ -205,7 +206,7 @@ def unscored(report: Report) -> Table:
         [(status, n) for status, n in report.statuses.items() if n or status == "scored"],
         Words("Status", lambda pair: pair[0]),
         Number("Observations", lambda pair: pair[1]),
-        note="Only scored observations enter an error rate.",
+        note="Only scored observations enter a failure rate.",
     )
 
 
@@ -222,12 +223,12 @@ def baselines(report: Report) -> Table | None:
     rules = (
         (
             weaker.fixed_lift,
-            f"A fixed lift of {min_lift:g} on discovery, no decoys, no holdout",
+            f"A fixed difference of {100 * min_lift:g} points on discovery, no decoys, no holdout",
             _describe_chance(at_lift[-1:]),
         ),
         (
             weaker.top_k,
-            "The largest lifts on discovery, no decoys, no holdout",
+            "The largest differences on discovery, no decoys, no holdout",
             _describe_chance(at_top[:1]),
         ),
         (

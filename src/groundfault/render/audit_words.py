@@ -35,32 +35,34 @@ from groundfault.render.mode_words import ModeOutline
 from groundfault.render.page import Code
 
 ASSOCIATION = (
-    "A confirmed finding is an association: errors are more, or less, frequent on the slice than "
+    "A confirmed finding is an association: failures are more, or less, frequent on the slice than "
     "off it. It is not a cause. What was not among the candidates was not looked for."
 )
 SELECTED = (
-    "Discovery lifts were selected as the largest, so they are too large on average (the winner's "
-    "curse). All units together contain the discovery half, and so part of the selection. "
-    "p-values are two-sided on discovery, one-sided on the holdout."
+    "Differences on discovery are the largest of many, so they are too large on average (the "
+    "winner's curse); those of all units contain them. p-values are two-sided on discovery, "
+    "one-sided on the holdout."
 )
 UNSPLIT = "All units were used at once; the adjusted p-values pay for looking at every candidate."
 CORRECTED = (
-    "A confirmed lift had to pass a bar, so it is too large on average as well: the estimate is "
-    "the one corrected for that. Its interval takes for granted what was confirmed, the direction."
+    "Confirmed differences had to pass a bar, so they are too large on average: the estimate is "
+    "corrected for that. Its interval assumes the confirmed direction."
 )
 NOT_CORRECTED = (
-    "A confirmed lift had to pass a bar, so it is too large on average, and its interval too "
-    "narrow: this judge does not say how high the bar is, so neither is corrected."
+    "Confirmed differences had to pass a bar, so they are too large on average, and their "
+    "intervals too narrow: this judge does not say how high the bar is, so neither is corrected."
 )
 UNCONFIRMED = (
     "These stood out on the discovery units and did not hold up on the holdout: they are not to be "
     "reported."
 )
 TOO_SMALL = (
-    "These are beyond chance as the confirmed ones are, and their lift on the units that decide is "
-    "smaller than the least that the plan asks for."
+    "These are beyond chance like the confirmed ones, but their difference is smaller than the "
+    "least that the plan asks for."
 )
-BOUNDED = "Losses lie between 0 and 1: errors are losses summed, and an error rate is a mean loss."
+BOUNDED = (
+    "Losses lie between 0 and 1: failures are losses summed, and a failure rate is a mean loss."
+)
 BETTER = "Where it does better"
 _MAX_BETTER = 4
 """Slices named in one sentence."""
@@ -377,9 +379,9 @@ class Outline:
         if not mean or mean.holdout is None:
             return ""
         return (
-            f"What survived the screen had a mean absolute lift of {mean.discovery:.2f} on "
-            f"discovery and {mean.holdout:.2f} on the holdout: the difference is the winner's "
-            "curse."
+            f"The rules that passed the screen differ by {100 * mean.discovery:.3g} points on "
+            f"average on discovery and by {100 * mean.holdout:.3g} on the holdout: selection made "
+            "them look larger (the winner's curse)."
         )
 
     @property

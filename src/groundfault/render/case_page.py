@@ -176,7 +176,7 @@ def _list_modes(summary: CaseSummary) -> Iterator[Statements | Table]:
         [mode for mode in summary.modes if mode.standing != "not chosen"],
         Words("Mode", lambda mode: f"{mode.number}"),
         Words("Standing", lambda mode: mode.standing),
-        Number("Lift", lambda mode: words.signed(mode.lift)),
+        Number("Difference (points)", lambda mode: words.points(mode.lift)),
         Number("Labelled inside", lambda mode: mode.labelled_inside),
         Number("Outside", lambda mode: mode.labelled_outside),
         Number("E-value", lambda m: None if m.e_value is None else f"{m.e_value:.3g}"),
@@ -318,7 +318,7 @@ def describe_plan(plan: BudgetPlan, case: Case) -> Iterator[str]:
     inside = (
         "at the lower end of the audit's interval for each"
         if plan.lift is None
-        else f"more often by {plan.lift:g}"
+        else f"more often by {100 * plan.lift:g} points"
     )
     yield (
         f"{words.plural(plan.budget, 'label')} can confirm {can} with a power of "

@@ -79,10 +79,13 @@ def make_section(report: Report) -> Section | None:
         Number("Descriptions", lambda row: row[1]),
         Number("Tested", lambda row: row[2]),
         Number("Confirmed", lambda row: row[3]),
-        Number("Median size of lift", lambda row: None if row[4] is None else f"{row[4]:.2f}"),
+        Number(
+            "Median difference (points)",
+            lambda row: None if row[4] is None else f"{100 * row[4]:.3g}",
+        ),
         note="A description of several arms counts in each; one that was proposed blindly too, or "
         "named by you, owes nothing to outcomes, and all units may test it."
-        + " Lifts are those of held-out units."
+        + " Differences are those of held-out units."
         * bool(report.n_holdout),
     )
     return Section(

@@ -21,14 +21,16 @@ def headline(gate: Gate) -> str:
     if gate.blind:
         why.append(
             words.clean(gate.uniform)
-            or "the audit could not have seen enough (least detectable lift "
-            f"{words.bare(gate.detectable)})"
+            or "the audit could not have seen enough (it finds "
+            f"differences from {words.bare(gate.detectable)})"
         )
     if why:
         return f"Gate failed: {' and '.join(why)}"
     rest = f" ({_count(gate.uncompared)} could not be compared)" if gate.uncompared else ""
     if gate.missed and not gate.uniform:
-        return f"Gate passed: nothing got worse beyond chance{rest}"
+        if gate.detectable is None:
+            return f"Gate passed, but it could not have found a rise of failures{rest}"
+        return f"Gate passed: no rise of failures beyond chance was found{rest}"
     return f"Gate passed: {words.clean(gate.uniform) or f'no {fresh}finding meets the rule'}{rest}"
 
 
@@ -72,7 +74,7 @@ def markdown(gate: Gate) -> str:
     if len(gate.new) > MAX_ROWS:
         parts.append(f"The first {MAX_ROWS} are shown; all {len(gate.new):,} are in the JSON.")
     parts += [escape(words.capital(line)) + "." for line in lines(gate)]
-    parts.append(f"Least lift that could have been found: {words.bare(gate.detectable)}.")
+    parts.append(f"Least difference that could have been found: {words.bare(gate.detectable)}.")
     return "\n\n".join(parts) + "\n"
 
 
@@ -81,7 +83,7 @@ def _tabulate(matches: Sequence[GateMatch]) -> Table:
         "Findings",
         matches,
         Words("finding", lambda match: words.name_candidate(match.name, match.outcome)),
-        Number("lift", _write_lift),
+        Number("points", _write_lift),
         Words("in the baseline", _write_before),
         Words("what may be said", describe_match),
     )
@@ -90,7 +92,7 @@ def _tabulate(matches: Sequence[GateMatch]) -> Table:
 def _write_lift(match: GateMatch) -> str:
     known = match.low is not None and match.high is not None
     ends = (match.low or 0.0, match.high or 0.0) if known else None
-    return words.signed(match.lift) + words.bracket(ends, words.signed)
+    return words.points(match.lift) + words.bracket(ends, words.points)
 
 
 def _write_before(match: GateMatch) -> str:

@@ -272,10 +272,10 @@ def _count_change(one: NumberedMode, change: ModeChange) -> Table:
         ("Elsewhere", change.before_outside, mode.errors_outside, mode.n_outside, change.elsewhere),
     ]
     rows = [
-        (part, count_errors(before), count_errors(now), words.count(n), words.signed(moved))
+        (part, count_errors(before), count_errors(now), words.count(n), words.points(moved))
         for part, before, now, n, moved in parts
     ]
-    heads = ("Where", "Failures before", "Now", f"{words.capital(one.report.unit)}s", "Change")
+    heads = ("Where", "Failures before", "Now", f"{words.capital(one.report.unit)}s", "Points")
     return make_table(one.name, "tnnnn", heads, rows)
 
 
@@ -313,16 +313,17 @@ def _remark_change(
 ) -> Iterator[tuple[str, str]]:
     """Yield how sure a change is."""
     mode, units = one.mode, f"{one.report.unit}s"
-    yield level, f"{words.span(change.interval, words.signed)}: the change, for this rule alone"
+    ends = words.span(change.interval, words.points)
+    yield level, f"{ends} points: the change, for this rule alone"
     yield (
         "Against chance",
-        f"adjusted p {_p(mode.p_marginal)}: how often a rule would stand out as much, of all "
-        f"{rules}, if the two runs could be swapped within {units}",
+        f"p {_p(mode.p_marginal)}, corrected for the whole search of {rules}, if the two runs "
+        f"could be swapped within {units}",
     )
     yield (
         "Unlike the rest",
-        f"adjusted p {_p(mode.p_conditional)}: the same, given the change of {units} elsewhere, "
-        "and of those in earlier modes",
+        f"p {_p(mode.p_conditional)}, corrected in the same way, given the change of {units} "
+        "elsewhere and in earlier modes",
     )
 
 
@@ -336,17 +337,17 @@ def _remark_rate(
         f"{words.span(mode.interval)}: the failure rate inside, for this rule alone{_expect(mode)}",
     )
     # where other rows proposed it, no rule beside it could have been tested in its place
-    among = "" if outline.search.searched is not None else f", of all {rules},"
+    whole = "" if outline.search.searched is not None else f" for the whole search of {rules}"
     yield (
         "Against chance",
-        f"adjusted p {_p(mode.p_marginal)}: how often a rule would stand out as much{among} if "
-        "failures were as frequent inside as outside",
+        f"p {_p(mode.p_marginal)}, corrected{whole}, if failures were as frequent inside as "
+        "outside",
     )
     if one.earlier:
         yield (
             "Beyond earlier modes",
-            f"adjusted p {_p(mode.p_conditional)}: the same among {one.report.unit}s that are in "
-            "the same earlier modes",
+            f"p {_p(mode.p_conditional)}, corrected in the same way, among {one.report.unit}s "
+            "that are in the same earlier modes",
         )
 
 
@@ -415,7 +416,8 @@ def _describe_loss(example: ModeExample) -> str:
 def _name_outcome(outline: ModeOutline, outcome: str) -> str | Code:
     if outline.changes is not None:
         return outline.name_outcome(outcome)
-    return words.capital(outcome) if outcome == EVERY_MODEL else Code(outcome)
+    name = outline.name_outcome(outcome)
+    return words.capital(name) if outcome == EVERY_MODEL else Code(name)
 
 
 def _p(value: float) -> str:

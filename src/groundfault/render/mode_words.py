@@ -150,9 +150,9 @@ class ModeOutline:
         return words.clean(pair[0]), words.clean(pair[1])
 
     def name_outcome(self, outcome: str) -> str:
-        """Name a list of modes of a change in a few words; any other as it is."""
+        """Name a list of modes in a few words: of a change, of a model, or of all models' mean."""
         if self.changes is None:
-            return outcome
+            return "the mean of all models" if outcome == EVERY_MODEL else words.clean(outcome)
         return f"{self.changes[1]} fails {'less' if outcome == BETTER else 'more'} often"
 
     @property
@@ -217,7 +217,9 @@ class ModeOutline:
             )
         failures = "these cases" if self.report.manifest.compare else "the failures"
         share = _share_of_errors(coverage)
-        rest = "" if share == "all" else "; of the rest this audit cannot say where they are"
+        left = coverage.errors - coverage.covered_errors
+        rest = "the rest" if left % 1 else words.plural(round(left), "failure")
+        rest = "" if share == "all" else f"; {rest} {'matches' if left == 1 else 'match'} no rule"
         return f"{rules} {share} of {failures} in {examples} of the {self.report.unit}s{rest}."
 
     @property
@@ -230,7 +232,7 @@ class ModeOutline:
         if self.changes is not None:
             return f"No rule was found to have got {' or '.join(names)} beyond chance."
         several = len(self.search.outcomes) > 1
-        of = f" for {words.listing([words.clean(name) for name in names], 6)}" if several else ""
+        of = f" for {words.listing([self.name_outcome(n) for n in names], 6)}" if several else ""
         return f"No failure mode was named{of}."
 
     @property
@@ -394,7 +396,7 @@ def _describe_change(mode: Mode, change: ModeChange, wrong: str, unit: str) -> s
     return (
         f"{inside}, before {before}; {words.count(change.worse)} got worse, "
         f"{words.count(change.better)} better; elsewhere "
-        f"{words.signed(change.elsewhere * 100, 1)} points"
+        f"{words.points(change.elsewhere)} points"
     )
 
 

@@ -54,12 +54,12 @@ def make_check_page(check: Check) -> Page:
     total = words.count(len(check.prospects))
     lifts = summary.power.minimum_detectable_lift.items()
     by_prevalence = ", ".join(
-        f"{words.bare(lift)} at prevalence {words.level(float(share))}" for share, lift in lifts
+        f"{words.bare(lift)} in {words.level(float(share))} of the units" for share, lift in lifts
     )
     power = words.level(summary.power.power)
     lead = (
         f"{units} {words.rate(summary.discovery_error_rate)}; judge {summary.judge}.",
-        f"Least lift found with {power} power: {by_prevalence or 'cannot be said'}.",
+        f"Least difference found with {power} power: {by_prevalence or 'unknown'}.",
     )
     verdict = f"{words.count(len(fit))} of {total} candidates could be confirmed"
     prospects = tabulate(
@@ -68,7 +68,7 @@ def make_check_page(check: Check) -> Page:
         Words("Candidate", lambda p: words.name_candidate(p.name, p.outcome)),
         Number("On", lambda p: p.on),
         Number("Off", lambda p: p.off),
-        Number("Least lift", lambda p: words.bare(p.minimum_detectable_lift)),
+        Number("Least difference", lambda p: words.bare(p.minimum_detectable_lift)),
         most=MAX_PROSPECTS,
     )
     tables = (make_column_table(summary.columns), prospects, _tabulate_reasons(unfit))
@@ -79,10 +79,10 @@ def _describe_parts(summary: CheckSummary) -> tuple[str, str]:
     """Describe when a check is made, and its units; a judge may need no holdout."""
     units = f"{words.count(summary.n)} units"
     if not summary.n_holdout:
-        return "before anything is tested", f"{units}, nothing held out; error rate"
+        return "before anything is tested", f"{units}, nothing held out; failure rate"
     discovery, holdout = words.count(summary.n_discovery), words.count(summary.n_holdout)
     units += f" ({discovery} discovery, {holdout} holdout)"
-    return "before the holdout is opened", f"{units}; discovery error rate"
+    return "before the holdout is opened", f"{units}; discovery failure rate"
 
 
 def make_column_table(columns: Iterable[ColumnStage]) -> Table:
@@ -108,7 +108,7 @@ def make_slice_page(proposals: Proposals, library: str | None = None) -> Page:
     verdict = f"{words.plural(len(proposals.rows), 'slice')} proposed by {summary.finder}"
     lead: list[Content] = [
         f"{words.count(summary.n_discovery)} of {words.count(summary.n)} units were searched, with "
-        f"error rate {words.rate(summary.discovery_error_rate)}; the others are held out."
+        f"failure rate {words.rate(summary.discovery_error_rate)}; the others are held out."
     ]
     if proposals.rows:
         # beside the numbers, not below them: who stops reading early has read it
@@ -120,7 +120,7 @@ def make_slice_page(proposals: Proposals, library: str | None = None) -> Page:
             Number("units", lambda row: row.on),
             Number(f"on{star}", lambda row: words.rate(row.on_rate)),
             Number(f"off{star}", lambda row: words.rate(row.off_rate)),
-            Number(f"lift{star}", lambda row: words.signed(row.lift)),
+            Number(f"points{star}", lambda row: words.points(row.lift)),
             Number(f"score{star}", lambda row: None if row.score is None else f"{row.score:.2f}"),
             Number("group", lambda row: None if row.group is None else str(row.group)),
             Number("p", lambda row: words.p_value(row.p) + " chance" * ((row.p or 0) > LEVEL)),
@@ -150,7 +150,7 @@ def _list_slice_notes(proposals: Proposals, library: str | None) -> Iterator[str
         )
     if any(row.p is not None for row in proposals.rows):
         yield (
-            "p: how often the same search finds as good a slice on permuted errors; "
+            "p: how often the same search finds as good a slice on permuted outcomes; "
             f"chance: p above {LEVEL:g}."
         )
     yield (
@@ -178,7 +178,7 @@ def make_import_page(evidence: Evidence, written: str | Path | None = None) -> P
     assert account is not None  # only evidence from logs is shown this way
     scored = evidence.loss.drop_nulls()
     mean = scored.mean()
-    rate = f"; error rate {words.rate(float(mean))}" if isinstance(mean, float) else ""
+    rate = f"; failure rate {words.rate(float(mean))}" if isinstance(mean, float) else ""
     figures = [log.official for log in account.logs]
     asides = [
         *describe_counted(evidence.counted_as_failed),
@@ -221,7 +221,7 @@ def show_finding(finding: Finding) -> str:
         Words("Examples", lambda part: part[0]),
         Number("on it", lambda part: f"{words.rate(part[1].on_rate)} of {part[1].on:,}"),
         Number("off it", lambda part: f"{words.rate(part[1].off_rate)} of {part[1].off:,}"),
-        Number("lift", lambda part: words.signed(part[1].lift)),
+        Number("points", lambda part: words.points(part[1].lift)),
         Number("p", lambda part: words.p_value(part[1].p)),
         Number("adjusted p", lambda part: words.p_value(part[1].p_adjusted)),
     )

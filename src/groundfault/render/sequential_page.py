@@ -288,7 +288,7 @@ def _tabulate_survivors(confirmation: Confirmation) -> Table:
         confirmation.survivors,
         Name("Candidate", lambda s: s.name),
         Words("Verdict", lambda s: "confirmed" if s.confirmed else "open"),
-        Number("Lift of the labels", lambda s: words.signed(s.lift)),
+        Number("Difference (points)", lambda s: words.points(s.lift)),
         Number("On", lambda s: s.on),
         Number("Off", lambda s: s.off),
         Number("E-value after e-Holm", lambda s: f"{s.e_value:.3g}"),

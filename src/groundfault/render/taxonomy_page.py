@@ -133,7 +133,7 @@ def _make_claim_section(claims: ReportData) -> Section:
         f"in a cluster than elsewhere, {len(confirmed)} are confirmed on held-out examples. The "
         "report is in the folder claims."
     )
-    notes = ["A lift is half of the difference in failures beyond what was expected."] * excess
+    notes = ["A difference here is half of the one in failures beyond what was expected."] * excess
     if confirmed:
         notes.append(explain_correction(confirmed))
     table = tabulate(
@@ -142,7 +142,7 @@ def _make_claim_section(claims: ReportData) -> Section:
         Name("Cluster", lambda f: f.name),
         Words("Model", lambda f: f.outcome or models or None),
         Words("Verdict", lambda f: f.verdict.replace("_", " ")),
-        Number("Lift", lambda f: _write_lift(claims, f)[0]),
+        Number("Difference (points)", lambda f: _write_lift(claims, f)[0]),
         Number(interval_words(claims)[0], lambda f: _write_lift(claims, f)[1]),
         note=" ".join(notes),
     )
@@ -154,7 +154,7 @@ def _write_lift(claims: ReportData, finding: Finding) -> tuple[str, str]:
     if finding.confirmed and finding.estimate is not None:
         return write_estimate(claims, finding.estimate)
     cell = finding.holdout or finding.full
-    return words.signed(cell.lift), interval_words(claims)[1](cell)
+    return words.points(cell.lift), interval_words(claims)[1](cell)
 
 
 def _tabulate_power(taxonomy: Taxonomy) -> Table | None:

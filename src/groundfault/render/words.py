@@ -49,16 +49,21 @@ def plural(number: int, noun: str) -> str:
 
 
 def signed(value: float | None, digits: int = 2) -> str:
-    """Write a lift with its sign, a true minus among them; zero has none."""
+    """Write a number with its sign, a true minus among them; zero has none."""
     if value is None:
         return NONE
     text = f"{value:+.{digits}f}"
     return text.replace("-", "−") if float(text) else text[1:]
 
 
+def points(value: float | None) -> str:
+    """Write a difference of rates in percentage points."""
+    return NONE if value is None else messages.format_points(value)
+
+
 def bare(lift: float | None) -> str:
-    """Write a least lift, which has no sign."""
-    return "none" if lift is None else f"{lift:.3g}"
+    """Write a least difference of rates, which has no sign."""
+    return "none" if lift is None else f"{100 * lift:.3g} points"
 
 
 def rate(value: float | None) -> str:
@@ -85,8 +90,8 @@ def share(cell: Cell, side: str) -> str:
 
 
 def interval(cell: Cell | None) -> str:
-    """Write the interval of a cell: of its lift, or of the ratio where the plan asks for one."""
-    return span(cell.interval if cell else None, signed)
+    """Write the interval of a cell: of its difference, or of its ratio."""
+    return span(cell.interval if cell else None, points)
 
 
 def span(ends: Sequence[float] | None, write: Callable[[float], str] = rate) -> str:

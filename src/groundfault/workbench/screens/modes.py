@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from groundfault.workbench.opened_report import OpenedReport
 
 _ORDERS: dict[str, tuple[str, Callable[[Finding], Any]]] = {
-    "lift": ("lift", lambda finding: -abs(main_cell(finding).lift or 0.0)),
+    "lift": ("difference", lambda finding: -abs(main_cell(finding).lift or 0.0)),
     "p": ("p-value", lambda f: 2.0 if main_cell(f).p is None else main_cell(f).p),
     "n": ("size", lambda finding: -main_cell(finding).on),
     "name": ("name", lambda finding: finding.key),
