@@ -312,6 +312,8 @@ class Manifest(_Section, frozen=True, kw_only=True):
     grading : str
         How outcomes in words were read, such as "pass as 1, fail as 0, and 1 is a pass"; empty for
         numbers.
+    settings_file : str
+        The settings that a command took from a settings file, after its name; else empty.
     """
 
     sources: tuple[str, ...]
@@ -324,6 +326,7 @@ class Manifest(_Section, frozen=True, kw_only=True):
     where: str | None = None
     own_rules: tuple[str, ...] = ()
     grading: str = ""
+    settings_file: str = ""
     python: str
     numpy: str
     polars: str

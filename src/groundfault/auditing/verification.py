@@ -326,7 +326,7 @@ def _rerun_of(kind: str) -> Callable[[Evidence, Manifest, Path, Rerun], Report]:
 # fields that may differ between two machines that agree on every finding; the judge is repeated
 # by its name, which leaves no reason to choose it
 _VOLATILE = ("schema_version", "groundfault_version", "judge_reason")
-_VOLATILE_MANIFEST = ("python", "numpy", "polars", "sources", "grading")
+_VOLATILE_MANIFEST = ("python", "numpy", "polars", "sources", "grading", "settings_file")
 # sentences are made from the numbers that are compared anyway: a later version may phrase them
 # better, and must not fail the reports of an older one
 _TEXTS = (

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from msgspec import structs
+
 from groundfault.base.machine import use_workers
 from groundfault.base.progress import Progress
 from groundfault.cli import reading, shared
@@ -144,6 +146,7 @@ def _find_pair(evidence: Evidence, pair: tuple[str, ...]) -> tuple[str, str]:
 def _run(options: dict[str, Any], progress: Progress, *, every_scorer: bool = False) -> Result:
     """Audit as the options of `audit` or `compare` have it; an empty pair is the two there are."""
     from groundfault.auditing.flow import audit as run
+    from groundfault.cli.settings_file import describe_settings
     from groundfault.render.audit_page import make_scorer_page, make_summary
 
     plan, out = call(Plan, options), options["out"]
@@ -167,6 +170,8 @@ def _run(options: dict[str, Any], progress: Progress, *, every_scorer: bool = Fa
         if options["compare"] is not None:
             settings["compare"] = _find_pair(evidence, options["compare"])
         report = run(evidence, plan, candidates, **settings)
+        manifest = structs.replace(report.manifest, settings_file=describe_settings())
+        report = structs.replace(report, manifest=manifest)
         if place:
             report.write(place)
     page = make_summary(report, Path(out) / "report.html" if out else None, why=options["why"])

@@ -29,12 +29,28 @@ ARGUMENTS = "groundfault.arguments"
 
 
 class GroupedOption(click.Option):
-    """An option with the heading it is listed under, and its name in the release before."""
+    """An option with the heading it is listed under, and its name in the release before.
 
-    def __init__(self, *args: Any, group: str, old_name: str = "", **settings: Any) -> None:
+    Parameters
+    ----------
+    group, old_name : str
+    in_file : bool or str
+        Whether it may stand in the settings file, see `groundfault.cli.settings_file`; and by which
+        name, if not by that of its flag.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        group: str,
+        old_name: str = "",
+        in_file: bool | str = False,
+        **settings: Any,
+    ) -> None:
         super().__init__(*args, **settings)
-        self.group = group
-        self.old_name = old_name
+        self.group, self.old_name = group, old_name
+        flag = self.opts[0].lstrip("-").replace("-", "_")
+        self.key = in_file if isinstance(in_file, str) else flag if in_file else ""
 
 
 class GroupedCommand(click.Command):
@@ -65,7 +81,10 @@ class GroupedCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; a flag under its old name counts, with a warning."""
         ctx.meta[ARGUMENTS] = tuple(args)
-        return super().parse_args(ctx, list(self._rename_flags(args)))
+        args = list(self._rename_flags(args))
+        if not ctx.resilient_parsing and any(getattr(o, "key", "") for o in self.params):
+            load_object("groundfault.cli.settings_file:apply_settings")(ctx, args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> None:
         """Run the command, and print the `Result` that it returns, or write it as JSON.
@@ -174,7 +193,7 @@ command = partial(click.command, cls=GroupedCommand)
 
 
 def option(*names: str, group: str = OUTPUT, old_name: str = "", **settings: Any) -> Decorator:
-    """Make a `click.option` with a heading to list it under, and its name of the release before."""
+    """Make a `click.option` that is a `GroupedOption`."""
     # click would show "INTEGER RANGE"
     if isinstance(settings.get("type"), click.IntRange) or settings.get("type") is int:
         settings.setdefault("metavar", "N")

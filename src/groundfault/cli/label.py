@@ -72,7 +72,7 @@ pool_options = apply(
             Pool.from_table,
             "id groups embedding generated",
             group=INPUT,
-            id={"metavar": "COL"},
+            id={"metavar": "COL", "in_file": True},
             groups={"metavar": "COL", "multiple": True},
             embedding={"metavar": "COL|GLOB|FILE"},
         ),

@@ -34,6 +34,7 @@ _FRONT = {
 }
 _BESIDE = {
     "demo": ("demo", "Audit 2,000 real answers of a small language model."),
+    "init": ("settings_file", "Write groundfault.toml for a log or table of yours."),
     "import": ("audit", "Read the logs of evaluation tools into one table."),
     "check": ("audit", "Say what an audit of SOURCE can test and detect."),
     "show": ("reports", "Show examples of a failure mode of REPORT."),

@@ -12,7 +12,7 @@ import click
 from groundfault.cli import shared
 from groundfault.cli.command import command
 from groundfault.cli.reading import name_ledger, split_names
-from groundfault.cli.settings import call, derive_options, own_options
+from groundfault.cli.settings import Flag, call, derive_options, own_options
 from groundfault.errors import GroundfaultError, InputError, PlanError
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def open_(
     reviewer: str | None = None,
     adjudicate: bool = False,
     split: str | None = None,
-    ledger: str | None = None,
+    ledger: Annotated[str | None, Flag(in_file=True)] = None,
     no_ledger: bool = False,
     seal: str = "",
     **options: Any,

@@ -68,7 +68,7 @@ def verify(
     source: str,
     *,
     evidence: tuple[str, ...],
-    ledger: str | None = None,
+    ledger: Annotated[str | None, Flag(in_file=True)] = None,
     no_ledger: bool = False,
     **options: Any,
 ) -> Result:
@@ -107,7 +107,10 @@ def _list_checks(verification: Verification) -> Iterator[str]:
 @command()
 @own_options
 def anchor(
-    key: str, *, ledger: str | None = None, out: Annotated[str | None, Flag("-o --out")] = None
+    key: str,
+    *,
+    ledger: Annotated[str | None, Flag(in_file=True)] = None,
+    out: Annotated[str | None, Flag("-o --out")] = None,
 ) -> Result:
     """Sign the head of a ledger, so that erasing it shows.
 
@@ -216,10 +219,10 @@ def show(
 def gate(
     report: str,
     *,
-    fail_on: str = FAIL_ON,
+    fail_on: Annotated[str, Flag(in_file="gate_fail_on")] = FAIL_ON,
     baseline: str | None = None,
-    level: float = LEVEL,
-    must_detect: float | None = None,
+    level: Annotated[float, Flag(in_file="gate_level")] = LEVEL,
+    must_detect: Annotated[float | None, Flag(in_file="gate_must_detect")] = None,
     junit: OutFile | None = None,
     markdown: Annotated[OutFile | None, Flag("--markdown --summary")] = None,
     evidence: tuple[str, ...],

@@ -82,10 +82,13 @@ class Flag:
         its name in the help; left out, the parameter's in capitals.
     old : str
         Its name in the release before, which still works and warns.
+    in_file : bool or str
+        Whether it may stand in the settings file, or its name there.
     """
 
     name: str = ""
     old: str = ""
+    in_file: bool | str = False
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,7 @@ def derive_options(
     *,
     group: str = "",
     metavar: str = "",
+    in_file: bool = False,
     **changes: Mapping[str, Any] | None,
 ) -> Decorator:
     """Make options of the parameters of a function or settings class.
@@ -118,6 +122,8 @@ def derive_options(
         function of the shell those given by keyword.
     group : str
         Heading that the options are listed under.
+    in_file : bool
+        Whether they may stand in the settings file.
     **changes : mapping of str to Any, or None
         For a parameter what the shell has otherwise, as arguments of `option`: ``flag``, ``name``
         where a command knows it by another, ``metavar``, ``default``, ``help``. None leaves the
@@ -131,7 +137,7 @@ def derive_options(
     ]
     return apply(
         [
-            _make_option(target, parameters[name], group, texts.get(name), change, metavar)
+            _make_option(target, parameters[name], group, texts.get(name), change, metavar, in_file)
             for name in chosen
             if (change := changes.get(name, {})) is not None
         ]
@@ -208,6 +214,7 @@ def _make_option(
     text: ParameterText | None,
     changes: Mapping[str, Any],
     metavar: str = "",
+    in_file: bool = False,
 ) -> Decorator:
     hint, flag = _read_hint(target, parameter)
     settings: dict[str, Any] = {"help": ""}
@@ -233,6 +240,7 @@ def _make_option(
         settings["help"] = settings["help"].removesuffix(".") + "; repeatable."
     spelling = changes.get("flag") or flag.name or "--" + parameter.name.replace("_", "-")
     settings = {"group": group or OUTPUT, "old_name": flag.old} | settings
+    settings.setdefault("in_file", in_file or flag.in_file)
     return option(*spelling.split(), changes.get("name", parameter.name), **settings)
 
 

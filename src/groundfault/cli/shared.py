@@ -27,7 +27,7 @@ SEARCHES = 39
 MODELS = derive_options(select_rows, "models")
 WHERE = derive_options(select_rows, "where")
 
-_FAILED = derive_options(Roles, "count_as_failed", group=INPUT, metavar="STATUS")
+_FAILED = derive_options(Roles, "count_as_failed", group=INPUT, metavar="STATUS", in_file=True)
 _LOGS = derive_options(
     Evidence.from_logs,
     "reader scorer disagreement scale map conflicts",
@@ -37,6 +37,7 @@ _LOGS = derive_options(
     disagreement={"metavar": "A B"},
     scale={"metavar": "WORST BEST"},
     map={"metavar": "FILE"},
+    in_file=True,
 )
 
 _derive_columns = partial(
@@ -44,6 +45,7 @@ _derive_columns = partial(
     Roles,
     group=COLUMNS,
     metavar="COL",
+    in_file=True,
     outcome={"required": False},
     positive_is_good={"flag": f"{GOOD}/{BAD}", "default": None},
     model={"flag": "--model-column"},
@@ -89,16 +91,18 @@ plan_options = derive_options(
     holdout_models={"metavar": "MODEL"},
     prevalence={"metavar": "LO HI"},
     decoys={"metavar": "K"},
+    in_file=True,
 )
 """What is decided in advance."""
 
-ledger_options = derive_options(choose_ledger)
+ledger_options = derive_options(choose_ledger, ledger={"in_file": True})
 """Where looks at outcomes are recorded, and why a further one is taken."""
 
 holdout_option = derive_options(
     Plan,
     "holdout",
     group=RULE,
+    in_file=True,
     holdout={"help": "Share of the units that is held out, and not looked at here."},
 )
 """How many units a search leaves to a later audit."""
@@ -107,6 +111,7 @@ seed_option = derive_options(
     Plan,
     "seed",
     group=RULE,
+    in_file=True,
     seed={"help": "Seed that draws the held-out units; audit with the same seed."},
 )
 

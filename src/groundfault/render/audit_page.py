@@ -180,6 +180,8 @@ def _list_why(outline: Outline, *, terminal: bool = False) -> Iterator[Content]:
     yield description_tables.describe_arms(report), describe_counting(report)
     yield (f"{words.capital(words.clean(one))}." for one in describe_unused(report.unused))
     yield outline.conclusion, outline.footing, outline.unscored if terminal else None
+    if report.manifest.settings_file:
+        yield f"Set by {words.clean(report.manifest.settings_file)}."
     hints = map(words.capital, report.hints)
     yield Bullets(tuple((f"{hint}.",) for hint in hints)) if report.hints else None
 
