@@ -71,7 +71,8 @@ def test_init_names_the_scorer_of_a_log(project: Path) -> None:
 
 def test_flags_win_and_a_flag_drops_the_settings_that_it_excludes(project: Path) -> None:
     Path("groundfault.toml").write_text(
-        'outcome = "correct"\npositive-is-good = true\nid = "id"\nignore = []\nalpha = 0.05\nledger = "l.db"\n'
+        'outcome = "correct"\npositive-is-good = true\nid = "id"\nignore = []\n'
+        'alpha = 0.05\nledger = "l.db"\n'
     )
     assert audit("r.csv")["plan"]["alpha"] == "0.05"
     assert audit("r.csv", "--alpha", "0.2", "--no-ledger")["plan"]["alpha"] == "0.2"
