@@ -3,56 +3,22 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping
+from typing import Any
 
+from groundfault.base.reading import read_beside
 from groundfault.errors import InputError
 
-# last words of the names of columns that hold what a model answered
-ANSWERS = frozenset(
-    "answer answers response responses output outputs completion prediction predictions predicted "
-    "pred preds generation generations generated reply".split()
+_TABLES: dict[str, dict[str, Any]] = tomllib.loads(read_beside(__file__, "column_names.toml"))
+_WORDS = {name: frozenset(words.split()) for name, words in _TABLES["words"].items()}
+ANSWERS, PROMPTS = _WORDS["answers"], _WORDS["prompts"]
+_KEYS, _GRADES, _PASS, _FAIL, _NOT, _BESIDE = (
+    _WORDS[name] for name in ("keys", "grades", "pass", "fail", "not", "beside")
 )
-# before such a word they say that it is the key, which describes the example
-_KEYS = frozenset("gold golden reference correct expected target true right ideal label".split())
-# last words of the names of columns that hold what was asked
-PROMPTS = frozenset("prompt question input problem query instruction text context passage".split())
-# names that logs and importers give to what is measured of an answer, not of the question
-_MEASURED = re.compile(
-    r"(answer_|is_|un)?parsed|truncated|(finish|stop|terminate|termination|end)_reason"
-    r"|(judge|grader)(_model|_version)?|epoch|repeat|position|order|scorers_disagree"
-    r"|(response|answer|output|completion|generation|reply|prediction)_"
-    r"(chars|characters|length|len|words|tokens|lines|sentences)"
-    r"|(output|completion|generated|reasoning)_tokens|(length|len|words)_of_(answer|response)"
-    r"|(n_|num_|number_of_)?(turns|tool_calls|attempts|retries)|(turn|message|tool_call)_count"
-    r"|(total_|elapsed_|response_)?(seconds|latency|latency_ms|duration|runtime|wall_time)"
-    r"|(total|working)_time|total_tokens"
+_MEASURED, _DURING = (
+    re.compile("".join(_TABLES["patterns"][name])) for name in ("measured", "during")
 )
-# names that people give to what happened while an agent ran
-_DURING = re.compile(
-    r"(n|num|number_of)_(observations|messages|actions|calls|write_calls|tools?|tool_errors|user"
-    r"|code_errors|errors|propose|proposals|invalid|invalid_actions|wrong|handoffs)"
-    r"|(first|last|final)_(action|error|tool|tool_call)|repeated_(action|code|call)s?"
-)
-# what a grader says of an answer, beside the outcome itself
-_GRADES = frozenset("feedback critique verdict grade grading judgement judgment rationale".split())
-
-_PASS = frozenset(
-    "correct correctness correctly pass passed passes passing success successes successful "
-    "succeeded score scores accuracy accurate acc right ok solved resolved win won reward match "
-    "matched matches f1 bleu rouge".split()
-)
-_FAIL = frozenset(
-    "error errors err fail failed fails failing failure failures loss losses wrong wrongly "
-    "incorrect incorrectly incorrectness mistake mistakes mismatch mismatched unsolved unresolved "
-    "unsuccessful inaccurate inaccuracy".split()
-)
-_NOT = frozenset("not no non never without".split())
-# words that leave a name about the outcome what it is
-_BESIDE = frozenset(
-    "is was has are the a an model answer response prediction output exact mean avg average final "
-    "overall total raw judge grader human auto my its strict loose rate".split()
-)
-
 _NAMES_A_THING = re.compile(
     r"(^|[_\W])(id|ids|idx|index|uuid|guid|hash|sha\d*|md5|seed)$", re.IGNORECASE
 )

@@ -14,25 +14,11 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.rules import literal, quote
 from groundfault.finders.categories import Categories
 from groundfault.finders.declared import Declared
-from groundfault.finders.text import cut_lengths, drop_uninformative
+from groundfault.finders.text import MARKS, cut_lengths, drop_uninformative
 from groundfault.finders.thresholds import Thresholds
 from groundfault.slicing.estimator import Parameters
 
 _RESPONSES = ("response", "answer", "output", "completion")
-_FORMATS = {
-    "has white space at an end": r"^\s|\s$",
-    "has several lines": r"\S\s*\n\s*\S",
-    "is a list, tuple or mapping": r"^\s*[\[({]",
-    "is quoted": r"""^\s*['"`“]""",
-    "is a decimal fraction": r"^\s*[-+]?[0-9]*\.[0-9]+\s*$",
-    "is a number with a unit or words": (
-        r"[0-9]\s*[^\W\d_]|[^\W\d_]\s*[0-9]|[0-9]\s*[%°]|[$€£]\s*[0-9]"
-    ),
-    "has a separator of thousands": r"[0-9],[0-9]{3}",
-    "ends with a full stop": r"\.\s*$",
-    "has mark-up": r"\*\*|\\[a-zA-Z]+\{|\$.+\$|<[a-zA-Z/]",
-    "is empty": r"^\s*$",
-}
 # differences in these are differences of form
 _LEFT_OUT = " .,;:"
 
@@ -81,7 +67,8 @@ def _propose_texts(view: Evidence) -> Iterator[Candidate]:
     for column in (c for c in view.attributes if c in texts and c.lower() in _RESPONSES):
         rules = [*cut_lengths(table[column], (0.25, 0.5, 0.75, 0.9))]
         rules += [
-            (what, f"{quote(column)} ~ {literal(pattern)}") for what, pattern in _FORMATS.items()
+            (what, f"{quote(column)} ~ {literal(pattern)}")
+            for what, pattern in MARKS["answers"].items()
         ]
         if column != "response" and table.schema.get("target") == pl.String:
             rules.append(("differs from the target in form alone", _form_alone(column)))

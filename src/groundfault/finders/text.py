@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 from polars import selectors as cs
 
+from groundfault.base.reading import read_beside
 from groundfault.core.candidate import Candidate
 from groundfault.core.columns import (
     Kind,
@@ -22,16 +24,8 @@ from groundfault.core.rules import Rule, literal, quote
 from groundfault.slicing.estimator import Parameters
 
 # what SQL's regular expressions can check without a language model, so that anyone can re-check a
-# rule
-_MARKS = {
-    "a digit": "[0-9]",
-    "a question mark": r"\?",
-    "a quotation mark": '["“”„«»]',
-    "a bracket": r"[(\[{]",
-    "a line break": r"\n",
-    "a character outside ASCII": r"[^\x00-\x7F]",
-    "several sentences": r"""[.?!]['"’”)\]]*\s+\S""",
-}
+# rule: marks of texts, and of answers
+MARKS: dict[str, dict[str, str]] = tomllib.loads(read_beside(__file__, "marks.toml"))
 _QUESTIONS = {word: word for word in ("what", "which", "who", "when", "where", "why", "how")} | {
     "how many or how much": "how (many|much)"
 }
@@ -124,7 +118,7 @@ def _cut_quantiles(counts: pl.Series, quantiles: tuple[float, ...]) -> list[int]
 
 
 def _list_patterns(column: str) -> Iterator[tuple[str, str]]:
-    for mark, pattern in _MARKS.items():
+    for mark, pattern in MARKS["texts"].items():
         yield f"has {mark}", f"{quote(column)} ~ {literal(pattern)}"
     for word, pattern in _QUESTIONS.items():
         anywhere, start = rf"\b{pattern}\b", rf"^\W*{pattern}\b"

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from groundfault.base.reading import read_beside
 from groundfault.language import words
 from groundfault.language.annotated import lower
 from groundfault.language.words import read_words
@@ -21,52 +23,21 @@ TOXIC = ("toxicity", "toxic", "TOXIC")
 
 # words after a negation that it turns: VADER (Hutto and Gilbert 2014) also looks at three
 _REACH = 3
-_COUNT = (
-    r"(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|"
-    r"seven|eigh|nine)teen"
-    r"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty(?:-[a-z]+)?|hundred|thousand|million|billion)"
+
+
+def _read_patterns() -> dict[str, str]:
+    """Return the patterns of ``patterns.toml``, with those in the places of their names."""
+    patterns: dict[str, str] = {}
+    for name, text in tomllib.loads(read_beside(__file__, "patterns.toml")).items():
+        patterns[name] = re.sub(r"<(\w+)>", lambda place: patterns[place[1]], text)
+    return patterns
+
+
+_PATTERNS = _read_patterns()
+_MONEY, _ORDINAL, _SHARE = (
+    re.compile(_PATTERNS[name], re.IGNORECASE) for name in ("money", "ordinal", "share")
 )
-_NUMBER = r"\d[\d,.]*"
-_UNIT = (
-    r"(?:dollars?|cents?|euros?|pence|yen|yuan|rupees?|roubles?|rubles?|pesos?|francs?"
-    r"|USD|EUR|GBP|bucks?)"
-)
-_MONEY = re.compile(
-    rf"[$€£¥₹]\s?{_NUMBER}|(?<!\w){_NUMBER}\s?(?:(?:hundred|thousand|million|"
-    rf"billion)\s)?(?:[€£¥₹]|{_UNIT}(?!\w))"
-    rf"|(?<!\w){_COUNT}(?:\s{_COUNT})?\s{_UNIT}(?!\w)",
-    re.IGNORECASE,
-)
-_MONTH = r"(?:January|February|April|June|July|August|September|October|November|December)"
-# also verbs: they count as months only beside a day, a year or a preposition
-_VERB_TOO = r"(?:March|May)"
-_DAY = r"(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)s?"
-_OF_MONTH = r"(?:[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?"
-_YEAR = r"(?:1[5-9]|20)\d\d"
-_DATED = rf"(?:{_MONTH}|{_VERB_TOO})"
-_DATE = re.compile(
-    rf"(?<!\w)(?:\d{{4}}-\d\d-\d\d|\d\d?/\d\d?/(?:\d\d){{1,2}}"
-    rf"|{_OF_MONTH}\s(?:of\s)?{_DATED}(?:,?\s{_YEAR})?|"
-    rf"{_DATED}\s{_OF_MONTH}(?!\d)(?:\s?,?\s{_YEAR})?|{_DATED}\s{_YEAR}"
-    rf"|(?i:in|of|last|next|this|early|late|since|until|by|every|mid)\s{_VERB_TOO}|{_MONTH}|{_DAY}"
-    rf"|(?i:in|since|by|until|before|after|during|from|of)\s{_YEAR}(?:s)?"
-    r"|(?i:today|tomorrow|yesterday)|(?i:last|next)\s(?i:year|month|week))(?!\w)"
-)
-_UNITS = "first|third|fourth|fifth|sixth|seventh|eighth|ninth"
-_ORDINAL = re.compile(
-    rf"(?<!\w)(?:\d+(?:st|nd|rd|th)|(?:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|"
-    rf"ninety)-)?(?:{_UNITS})"
-    r"|(?<!per\s)(?<!each\s)(?<!every\s)(?<!split\s)(?<!half\sa\s)second"
-    r"|tenth|eleventh|twelfth|(?:thir|four|fif|six|seven|eigh|nine)teenth"
-    r"|(?:twen|thir|for|fif|six|seven|eigh|nine)tieth|hundredth|thousandth)(?!\w)",
-    re.IGNORECASE,
-)
-# "a third of", "one fifth of": shares, and "a second later": a time
-_SHARE = re.compile(
-    rf"(?<!\w)(?:a|an|one|1)\s(?:(?:{_UNITS}|tenth|hundredth|thousandth)(?=\sof\s)"
-    r"|second(?=\s(?:later|ago|before|after|to|longer|or)\b|\s*[.,;!?]|\s*$))",
-    re.IGNORECASE,
-)
+_DATE = re.compile(_PATTERNS["date"])
 
 
 def mentions(name: str) -> Callable[[Doc], float]:
