@@ -131,10 +131,19 @@ def look_up_runs(
     """
     report = Report.load(directory)
     runs = match_evidence(report, read_evidence_again(report.data, directory, evidence)).evidence
+    return read_pair(runs, example)
+
+
+def read_pair(runs: Evidence, example: str = "") -> dict[str, pl.DataFrame]:
+    """Read a failing and a passing run of an example; without a name, of the first with both."""
     table = runs.frame.select(pl.col(runs.roles.id or "").cast(pl.String).alias("id"), runs.loss)
-    mine = table.with_row_index().filter(pl.col("id") == example, pl.col("loss").is_not_null())
-    sides = {"failing": pl.col("loss") > 0, "passing": pl.col("loss") == 0}
-    rows = {side: mine.filter(holds)["index"] for side, holds in sides.items()}
+    scored = table.with_row_index().filter(pl.col("loss").is_not_null())
+    fails = pl.col("loss") > 0
+    both = (fails.any() & ~fails.all()).over("id")
+    if not example and len(scored):
+        example = scored.sort(both, fails, descending=True, maintain_order=True)["id"][0]
+    mine = scored.filter(pl.col("id") == example)
+    rows = {"failing": mine.filter(fails)["index"], "passing": mine.filter(~fails)["index"]}
     steps = {
         side: read_transcripts(runs.frame, runs.roles, runs.account, [int(some[0])])
         for side, some in rows.items()

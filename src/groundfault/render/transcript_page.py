@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import polars as pl
 
@@ -64,22 +65,48 @@ def make_run_page(example: str, runs: Mapping[str, pl.DataFrame]) -> Page:
             f"A {side} run",
             "ntcct",
             ("turn", "who", "name", "what", "status"),
-            list(_list_steps(steps)),
+            [
+                (str(line.turn), line.who, line.name, shorten_value(line.text), line.status)
+                for line in list_steps(steps)
+            ],
         )
         for side, steps in runs.items()
     ]
     return Page("examples", "", words.clean(f"Runs of {example}"), lead=tables, good=True)
 
 
-def _list_steps(steps: pl.DataFrame) -> Iterator[tuple[str, ...]]:
-    is_first = True
-    for step in steps.iter_rows(named=True):
-        wrong = step["status"] != "ok"
-        status = f"{step['status']} (first)" if wrong and is_first else step["status"]
-        is_first = is_first and not wrong
-        what = words.clean(shorten_value(step["text"] or step["arguments"] or ""))
-        name = words.clean(step["name"] or "")
-        yield str(step["turn"]), f"{step['actor']} {step['kind']}", name, what, status
+class StepLine(NamedTuple):
+    """A step as it is shown: where, who, and the text; whether it is the first that went wrong."""
+
+    step: int
+    turn: int
+    who: str
+    name: str
+    text: str
+    status: str
+    is_first: bool
+
+
+def list_steps(steps: pl.DataFrame) -> list[StepLine]:
+    """Return the steps of a run as they are shown on a terminal and on pages."""
+    wrong = (steps["status"] != "ok").arg_true()
+    first = wrong[0] if len(wrong) else -1
+    texts = steps.select(pl.coalesce(pl.col("text").replace("", None), "arguments", pl.lit("")))
+    told = steps.select("step", "turn", "actor", "kind", "name", "status").iter_rows()
+    return [
+        StepLine(
+            step,
+            turn,
+            f"{actor} {kind}",
+            words.clean(name or ""),
+            "\n".join(map(words.clean, text.split("\n"))),
+            f"{status} (first)" if place == first else status,
+            place == first,
+        )
+        for place, ((step, turn, actor, kind, name, status), text) in enumerate(
+            zip(told, texts.to_series(), strict=True)
+        )
+    ]
 
 
 def _tabulate_behaviours(report: Report, most: int) -> Table:

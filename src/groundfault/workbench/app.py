@@ -26,6 +26,7 @@ SCREENS = (
     review.CASE,
     modes.MODES,
     examples.EXAMPLES,
+    examples.RUNS,
     modes.RULES,
     examples.COMPARISON,
     holdout.HOLDOUT,

@@ -31,6 +31,7 @@ from groundfault.render.page import Page
 from groundfault.review.decision import check_name
 from groundfault.review.session import Session
 from groundfault.sequential.session import SequentialAudit
+from groundfault.transcripts.judging import TranscriptSearch
 from groundfault.workbench.desks import LiveDesk, ReviewDesk
 from groundfault.workbench.explorer_data import ExplorerData
 from groundfault.workbench.holdout_state import HoldoutState, find_state, read_head
@@ -142,6 +143,11 @@ class OpenedReport:
         names = self.report.manifest.compare or self.report.outcomes
         earlier = ("the earlier report",) if self.baseline else ()
         return (*names, *earlier) if len(names) + len(earlier) > 1 else None
+
+    @property
+    def transcripts(self) -> TranscriptSearch | None:
+        """Return what an audit of runs searched; None where there are none."""
+        return self.report.transcripts if self.report else None
 
     @property
     def folder(self) -> Path:

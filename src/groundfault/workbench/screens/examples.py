@@ -9,11 +9,13 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 
 from groundfault.auditing.gating import FAIL_ON, gate
+from groundfault.auditing.report_examples import read_pair
 from groundfault.errors import InputError
 from groundfault.modes.examples import LONGEST
 from groundfault.render import gate as gate_words
 from groundfault.render.audit_groups import describe_overall
 from groundfault.render.audit_words import Outline
+from groundfault.render.transcript_page import list_steps
 from groundfault.workbench.holdout_state import RowSelection, count_untried
 from groundfault.workbench.packing import MaskPool
 from groundfault.workbench.pages import Screen, bench_of, make_trial_routes, read_number, show_page
@@ -145,6 +147,28 @@ EXAMPLES = Screen(
         ("e", "Edit the rule"),
     ),
     key="R",
+)
+
+
+def show_runs(request: Request) -> Response:
+    """Show a failing and a passing run of one example side by side, their steps folded."""
+    bench, example = bench_of(request), request.query_params.get("id", "")
+    pair = read_pair(bench.rows.evidence, example)
+    runs = {side: list_steps(steps) for side, steps in pair.items()}
+    return show_page(request, "runs.html.j2", runs=runs, example=example)
+
+
+RUNS = Screen(
+    "Runs",
+    "/runs",
+    (Route("/runs", show_runs),),
+    keys=(
+        ("j k", "next step, step before"),
+        ("Enter", "unfold the step"),
+        ("i", "another example"),
+    ),
+    key="U",
+    needs="transcripts",
 )
 
 

@@ -26,7 +26,7 @@ function openItem() {
   const item = currentItem();
   // a link that has the focus itself opens as everywhere
   if (!item || document.activeElement !== item) return false;
-  const link = item.matches("a") ? item : item.querySelector("a[data-open], a");
+  const link = item.matches("a") ? item : item.querySelector("a[data-open], a, summary");
   if (link) link.click();
   return Boolean(link);
 }
