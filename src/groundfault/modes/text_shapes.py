@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import polars as pl
 
+from groundfault.base.reading import read_beside
 from groundfault.modes.lexicon import CLASSES, LANGUAGES, ColumnLanguages
 from groundfault.modes.text_conditions import MIN_TEXTS, TEXT, Draft, compare, match, match_words
 
@@ -61,15 +64,7 @@ def _draft_case() -> Iterator[Draft]:
 
 # a run of digits with inner commas and points, and what parts it from the next
 _NEXT_NUMBER = r"(\d[\d.,]*[^\d.,]\D*)"
-_OPERATORS = {
-    "a plus sign": r"\w\s?\+\s?\w",
-    "a minus sign": r"\w\s-\s\w|\d-\d",
-    "a times sign": r"\w\s?[*×]\s?\w|\d\s?x\s?\d",
-    "a division sign": r"\w\s?÷\s?\w|\d\s?/\s?\d",
-    "an equals sign": r"\w\s?={1,2}\s?\S",
-    "a power": r"\w\s?(\^|\*\*)\s?\w",
-    "a sign for less or greater": r"\w\s?[<>≤≥]\s?\w",
-}
+_SIGNS: dict[str, dict[str, Any]] = tomllib.loads(read_beside(__file__, "text_signs.toml"))
 
 
 def _draft_numbers() -> Iterator[Draft]:
@@ -103,7 +98,7 @@ def _draft_numbers() -> Iterator[Draft]:
     yield Draft("number form", match(r"\d\W*$"), "ends with a number")
     yield Draft("number form", match(r"[,;]\s*\d"), "has a number after a comma")
     yield Draft("number form", ~match(r"[,;]\s*\d"), "has no number after a comma", 1.25)
-    for name, pattern in _OPERATORS.items():
+    for name, pattern in _SIGNS["operators"].items():
         yield Draft("operator", match(pattern), f"has {name}")
 
 
@@ -115,38 +110,8 @@ def _say_digits(count: int) -> str:
     return "1 digit" if count == 1 else f"{count} digits"
 
 
-_MARKS = {
-    "question mark": (r"\?", "has a question mark"),
-    "question place": (r"\?\s*$", "ends with a question mark"),
-    "question first": (r"^[^.!?]*\?\s+\S", "begins with a question and goes on"),
-    "exclamation": ("!", "has an exclamation mark"),
-    "colon": (":", "has a colon"),
-    "semicolon": (";", "has a semicolon"),
-    "quotes": (r"[\"“”„«»]|(^|\s)'\w", "has quotation marks"),
-    "parentheses": (r"\(", "has parentheses"),
-    "brackets": (r"\[", "has square brackets"),
-    "braces": (r"\{", "has braces"),
-    "hyphen": (r"\w-\w", "has a word with a hyphen"),
-    "apostrophe": (r"\w['’]\w", "has a word with an apostrophe"),
-    "lines": (r"\n", "has more than one line"),
-    "paragraphs": (r"\n\s*\n", "has an empty line"),
-    "list": (r"(^|\n)\s*([-*•]|\d+[.)])\s+\S", "has a list"),
-    "options": (r"(^|[\s(])[A-Da-d][.):]\s", "has options such as A) or B)"),
-    "code block": (r"`", "has a backtick"),
-    "markup": (r"</?\w+[^>]*>", "has a tag in angle brackets"),
-    "address": (r"https?://|www\.", "has a web address"),
-    "mail": (r"\w@\w", "has a mail address"),
-    "backslash": (r"\\", "has a backslash"),
-    "spaces": (r"  |\t", "has two spaces or a tab in a row"),
-    "long word": (r"\w{12}", "has a word of 12 letters or more"),
-    "name": (r"[\p{Ll},]\s+\p{Lu}\p{Ll}", "has a capitalised word inside a sentence"),
-    "names": (r"\p{Lu}\p{Ll}+ \p{Lu}\p{Ll}", "has two capitalised words in a row"),
-    "last mark": (r"[^\p{L}\d\s]\s*$", "ends with a punctuation mark"),
-}
-
-
 def _draft_marks() -> Iterator[Draft]:
-    for family, (pattern, meaning) in _MARKS.items():
+    for family, (pattern, meaning) in _SIGNS["marks"].items():
         yield Draft(family, match(pattern), meaning)
         yield Draft(family, ~match(pattern), _negate(meaning), 1.25)
     for count in (1, 2, 3, 4, 6):
