@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from groundfault.cli.main import _LAB, cli, lab
 MANY = 12
 LETTERS = 60
 SCREEN = 40
+PAGE = 48
 
 
 @click.command(cls=GroupedCommand, first="size")
@@ -153,6 +156,7 @@ def test_a_command_that_moved_works_under_its_old_name_with_a_note(old: str, new
 def test_the_first_help_fits_a_screen_and_begins_with_eight_commands() -> None:
     help_ = CliRunner().invoke(cli, ["--help"]).output
     assert len(help_.splitlines()) <= SCREEN
+    assert len(CliRunner().invoke(cli, ["audit", "--help"]).output.splitlines()) <= PAGE
     names = list(cli.lines)
     assert names[:8] == "audit open compare gate label case export verify".split()
 
@@ -167,3 +171,30 @@ def test_the_old_flags_of_an_audit_work(tmp_path: Path) -> None:
     assert "--empty is now called --null-outcome" in result.stderr
     assert "--allow-leak is now called --allow-leakage" in result.stderr
     assert "copy" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("groundfault la", {"label", "lab"}),
+        ("groundfault lab im", {"improve"}),
+        ("groundfault audit --positive-is-g", {"--positive-is-good"}),
+        ("groundfault label pl", {"plan"}),
+    ],
+)
+def test_a_shell_completes_commands_and_options(words: str, completed: set[str]) -> None:
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    env = asked | {"_GROUNDFAULT_COMPLETE": "bash_complete"}
+    done = CliRunner().invoke(cli, [], prog_name="groundfault", env=env)
+    assert {line.partition(",")[2] for line in done.stdout.splitlines()} == completed
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_for_a_shell_is_one_command(shell: str) -> None:
+    done = CliRunner().invoke(cli, ["completion", shell])
+    assert done.exit_code == 0, done.exception
+    assert f"_GROUNDFAULT_COMPLETE={shell}_complete" in done.stdout
+    if shell == "bash" and shutil.which("bash"):
+        script = f"{done.stdout}\ncomplete -p groundfault"
+        set_up = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+        assert "_groundfault_completion groundfault" in set_up.stdout

@@ -31,7 +31,7 @@ _NEED_ROWS = (
 )
 
 
-@command(first="outcome id positive_is_good group candidate finders judge out")
+@command(first="outcome id positive_is_good group candidate out why")
 @shared.step_of_case("groundfault.cli.case:audit_case", "no_text", "json_path")
 @shared.step_options
 @shared.WHERE
@@ -55,23 +55,15 @@ def audit(
 ) -> Result:
     """Name a model's failure modes, with their examples.
 
-    SOURCE is a CSV, JSONL, Parquet or Arrow file, or a directory of them, with its outcome column
-    named by --outcome; or logs of an evaluation tool, folders of logs or patterns, which need no
-    --outcome. NAME=SOURCE gives a configuration of a model a name. Failure modes are readable rules
-    over the other columns, few and in order. Beside them candidates are judged one by one: without
-    --candidate, --declare or --finders those of the default finders, which are measurements of the
-    answer, 0/1 columns, thresholds, categories and text features.
+    SOURCE is a table (CSV, JSONL, Parquet, Arrow), or logs of an evaluation tool: files, folders or
+    patterns. Of a table, name the outcome by --outcome; logs need no flag. NAME=SOURCE names a
+    version of a model. A failure mode is a readable rule over the other columns under which the
+    model fails more often. --candidate tests rules of your own beside them.
 
     \b
-    groundfault audit results.parquet --id item_id --outcome error --out report/
-    groundfault audit results.csv --id id --model-column model --model gpt-4o \\
-        --outcome correct --positive-is-good
-    groundfault audit results.csv --id id --outcome error --candidate 'long: n_words > 400' \\
-        --finders thresholds
-    groundfault audit results.csv --id id --outcome error --within benchmark
+    groundfault audit results.csv --id id --outcome error --out report/
+    groundfault audit results.csv --id id --outcome correct --positive-is-good --within task
     groundfault audit logs/2026-11-20_gsm8k.eval --scorer match
-    groundfault audit logs/ --every-scorer --out reports/
-    groundfault audit base=logs/a new=logs/b --compare base new
     groundfault audit run1.csv run2.csv --repeats --id id --outcome error
     groundfault audit parquet/ --id id --outcome error --engine polars --out report/
 

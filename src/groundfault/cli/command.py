@@ -53,6 +53,10 @@ class GroupedOption(click.Option):
         self.key = in_file if isinstance(in_file, str) else flag if in_file else ""
 
 
+def _key_of(option: click.Parameter) -> str:
+    return option.key if isinstance(option, GroupedOption) else ""
+
+
 class GroupedCommand(click.Command):
     """A command whose options are listed by group.
 
@@ -82,7 +86,7 @@ class GroupedCommand(click.Command):
         """Parse the arguments; a flag under its old name counts, with a warning."""
         ctx.meta[ARGUMENTS] = tuple(args)
         args = list(self._rename_flags(args))
-        if not ctx.resilient_parsing and any(getattr(o, "key", "") for o in self.params):
+        if not ctx.resilient_parsing and any(map(_key_of, self.params)):
             load_object("groundfault.cli.settings_file:apply_settings")(ctx, args)
         return super().parse_args(ctx, args)
 
@@ -130,8 +134,9 @@ class GroupedCommand(click.Command):
             return
         by_name = {option.name: option for options in groups.values() for option in options}
         _write(ctx, formatter, "Options", [*(by_name[name] for name in self.first), *helps])
+        # those that may stand in the settings file are for few: they do not fill the first screen
         other_groups = {
-            group: ", ".join(o.opts[0] for o in options if o.name not in self.first)
+            group: ", ".join(o.opts[0] for o in options if not (o.name in self.first or _key_of(o)))
             for group, options in groups.items()
         }
         with formatter.section("More options, which --help-all describes"):
@@ -139,6 +144,8 @@ class GroupedCommand(click.Command):
             formatter.write_dl(
                 [(group, _wrap(flags, width)) for group, flags in other_groups.items() if flags]
             )
+            if any(map(_key_of, self.params)):
+                formatter.write_text("And those that groundfault.toml may set (groundfault init).")
 
     def _help_all(self) -> click.Option:
         def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:

@@ -13,6 +13,7 @@ from traceback import print_exception
 from typing import Any, NoReturn
 
 import click
+from click.shell_completion import CompletionItem, get_completion_class
 
 from groundfault.base.files import SHARE
 from groundfault.errors import GroundfaultError, shorten
@@ -30,7 +31,7 @@ _FRONT = {
     "label": ("label", "Label examples, and stop when the evidence is enough."),
     "case": ("case", "Find failure modes, and confirm them on fresh labels."),
     "export": ("reports", "Write the modes and slices of REPORT for another tool."),
-    "verify": ("reports", "Check every statement of a report."),
+    "verify": ("reports", "Recompute a stored result and check every number."),
 }
 _BESIDE = {
     "demo": ("demo", "Audit 2,000 real answers of a small language model."),
@@ -38,6 +39,7 @@ _BESIDE = {
     "import": ("audit", "Read the logs of evaluation tools into one table."),
     "check": ("audit", "Say what an audit of SOURCE can test and detect."),
     "show": ("reports", "Show examples of a failure mode of REPORT."),
+    "completion": ("main", "Complete commands and options in your shell."),
     "lab": ("main", "Propose slices, describe, probe, cluster, calibrate."),
 }
 _LAB = {
@@ -105,6 +107,11 @@ class _Lazy(click.Group):
                 break
         return super().resolve_command(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        names = [name for name in self.lines if name.startswith(incomplete)]
+        items = [CompletionItem(name, help=self.lines[name][1]) for name in names]
+        return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         width = max(map(len, self.lines))
         for title, commands in self.sections.items():
@@ -139,6 +146,23 @@ def lab() -> None:
 
     These commands serve research and special questions. An audit does not need them.
     """
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Complete commands and options in your shell.
+
+    It prints a script. Add the line of your shell to its start-up file:
+
+    \b
+    eval "$(groundfault completion bash)"         in ~/.bashrc
+    eval "$(groundfault completion zsh)"          in ~/.zshrc, after compinit
+    groundfault completion fish | source          in ~/.config/fish/config.fish
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(cli, {}, "groundfault", "_GROUNDFAULT_COMPLETE").source())
 
 
 def main() -> None:

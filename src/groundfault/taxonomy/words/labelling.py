@@ -367,7 +367,7 @@ def verify_taxonomy(
             "evidence",
             "unchecked",
             "whether these are the answers, null worlds and refits of the evidence, only a second "
-            "fit shows: groundfault taxonomy fit",
+            "fit shows: groundfault lab taxonomy fit",
         ),
     ]
     for folder in sorted(each.parent for each in place.glob("*/report.json")):
