@@ -67,7 +67,7 @@ NAMED = {("groundfault.core.evidence", room) for room in ("readers", "transcript
 # rooms whose files are known one by one: a new one is a decision
 CLOSED = {
     "": "__init__ __main__ coding errors plugins pytest_plugin",
-    "base": "__init__ anchors arrays database deprecation digests files folders holdout_events"
+    "base": "__init__ anchors arrays database deprecation digests files holdout_events"
     " ledger ledgers machine progress reading registry row_sketch sheets streams",
     "core": "__init__ candidate column_names columns conversations counted_units equivalence"
     " evidence finding judge pairs plan roles row_names rules status time_split units",

@@ -11,8 +11,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any, Literal
 
-from groundfault.base.files import write_text
-from groundfault.base.folders import replace_folder
+from groundfault.base.files import replace_folder, write_text
 from groundfault.render import words
 from groundfault.render.page import Page, Section, Table, TableColumn
 

@@ -12,8 +12,7 @@ from threading import Thread
 import pytest
 
 from groundfault.base import files
-from groundfault.base.files import SHARE, write_text
-from groundfault.base.folders import replace_folder
+from groundfault.base.files import SHARE, replace_folder, write_text
 from groundfault.base.ledger import Ledger
 from groundfault.errors import InputError
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from groundfault.base import folders
-from groundfault.base.files import write_text
-from groundfault.base.folders import replace_folder
+from groundfault.base import files
+from groundfault.base.files import replace_folder, write_text
 from groundfault.errors import InputError
 
 
@@ -69,7 +68,7 @@ def test_a_rename_that_fails_puts_everything_back(
             raise kind("no")
         return rename(self, target)
 
-    monkeypatch.setattr(folders.Path, "rename", fail_once)
+    monkeypatch.setattr(files.Path, "rename", fail_once)
     with pytest.raises((InputError, KeyboardInterrupt)):
         write_all(tmp_path, "new", "a.txt", "b.txt", "c.txt", "d.txt")
     assert count > last
@@ -78,7 +77,7 @@ def test_a_rename_that_fails_puts_everything_back(
 
 _KILL = """
 import os, pathlib, sys
-from groundfault.base.folders import replace_folder
+from groundfault.base.files import replace_folder
 rename, count = pathlib.Path.rename, 0
 def kill(self, target):
     global count
@@ -113,7 +112,7 @@ def test_a_process_killed_in_between_mixes_nothing_and_is_finished_later(tmp_pat
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
     code = (
-        "import sys\nfrom groundfault.base.folders import replace_folder\n"
+        "import sys\nfrom groundfault.base.files import replace_folder\n"
         "with replace_folder(sys.argv[1]) as new:\n    print(new)"
     )
     with replace_folder(tmp_path / "report") as new:

@@ -133,7 +133,7 @@ def test_a_signal_is_128_and_its_number_and_leaves_nothing_behind(
 def test_a_second_command_into_one_folder_is_refused_before_it_looks(
     table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from groundfault.base.folders import replace_folder
+    from groundfault.base.files import replace_folder
 
     words = ("audit", table, "--outcome", "error", "--id", "id", "--out", "report")
     ledger = table.parent / "ledger.db"

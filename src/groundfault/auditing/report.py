@@ -14,8 +14,7 @@ import polars as pl
 
 from groundfault.auditing.report_schema import SCHEMA_VERSION, ReportData, to_plain
 from groundfault.base.deprecation import warn_renamed
-from groundfault.base.files import save_text, write_text
-from groundfault.base.folders import replace_folder
+from groundfault.base.files import replace_folder, save_text, write_text
 from groundfault.base.ledger import Ledger
 from groundfault.base.reading import read_json_object
 from groundfault.base.registry import load_object

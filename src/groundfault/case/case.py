@@ -14,8 +14,7 @@ from groundfault.auditing.report import Report
 from groundfault.auditing.verification_checks import make_result_pages
 from groundfault.base.arrays import Bools
 from groundfault.base.database import copy_database
-from groundfault.base.files import write_text
-from groundfault.base.folders import replace_folder
+from groundfault.base.files import replace_folder, write_text
 from groundfault.base.ledger import Ledger
 from groundfault.base.progress import Progress
 from groundfault.case.labelling import CaseConfirmation, make_confirmation

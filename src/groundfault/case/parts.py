@@ -17,7 +17,7 @@ import polars as pl
 from groundfault.auditing.copies import join_copies
 from groundfault.auditing.report import Report
 from groundfault.base.arrays import Bools, Places
-from groundfault.base.folders import replace_folder
+from groundfault.base.files import replace_folder
 from groundfault.base.streams import stream
 from groundfault.case.settings import CaseSettings, Freshness
 from groundfault.core.evidence import Evidence

@@ -16,8 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groundfault.base.files import is_special, make_encodable, resolve_links, write_text
-from groundfault.base.folders import replace_folder
+from groundfault.base.files import (
+    is_special,
+    make_encodable,
+    replace_folder,
+    resolve_links,
+    write_text,
+)
 from groundfault.base.progress import Progress, listener
 from groundfault.base.sheets import require_table_name
 from groundfault.errors import InputError, shorten

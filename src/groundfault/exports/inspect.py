@@ -12,8 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from groundfault.base.files import explain_failure, write_bytes
-from groundfault.base.folders import replace_folder
+from groundfault.base.files import explain_failure, replace_folder, write_bytes
 from groundfault.base.reading import is_inside
 from groundfault.errors import InputError, MissingExtraError, first_line
 from groundfault.exports.slices import ReportSlices

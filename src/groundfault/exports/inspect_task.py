@@ -8,8 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from groundfault.base.files import write_text
-from groundfault.base.folders import replace_folder
+from groundfault.base.files import replace_folder, write_text
 from groundfault.base.reading import read_beside
 from groundfault.core.equivalence import natural_rule, normal
 from groundfault.taxonomy.words.new_tasks import GeneratedTasks, NewTask

@@ -16,8 +16,13 @@ import polars as pl
 
 from groundfault import readers
 from groundfault.base.deprecation import warn_renamed
-from groundfault.base.files import explain_failure, spell_path, write_text
-from groundfault.base.folders import is_unfinished, replace_folder
+from groundfault.base.files import (
+    explain_failure,
+    is_unfinished,
+    replace_folder,
+    spell_path,
+    write_text,
+)
 from groundfault.base.progress import Progress, listener
 from groundfault.base.reading import read_json_object, readable
 from groundfault.core.column_names import means_pass, names_a_thing

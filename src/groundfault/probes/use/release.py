@@ -15,8 +15,7 @@ from typing import Any
 
 from groundfault.auditing.stored_kinds import list_unlisted
 from groundfault.auditing.verification_checks import Verification, judge_differences
-from groundfault.base.files import write_text
-from groundfault.base.folders import replace_folder
+from groundfault.base.files import replace_folder, write_text
 from groundfault.base.ledger import Ledger
 from groundfault.base.reading import (
     MAX_ROWS,

@@ -14,8 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.base.arrays import Floats
-from groundfault.base.files import write_bytes, write_text
-from groundfault.base.folders import replace_folder
+from groundfault.base.files import replace_folder, write_bytes, write_text
 from groundfault.base.reading import MAX_ROWS, read_bytes
 from groundfault.core.candidate import Candidate, FittedColumn
 from groundfault.core.rules import quote

@@ -24,8 +24,7 @@ from groundfault.auditing.verification_checks import (
     differences_of,
     judge_differences,
 )
-from groundfault.base.files import write_text
-from groundfault.base.folders import replace_folder
+from groundfault.base.files import replace_folder, write_text
 from groundfault.base.ledgers import LedgerChoice
 from groundfault.base.machine import version
 from groundfault.base.reading import read_bytes, read_json_object
