@@ -78,6 +78,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run("gate", "report.json", "--json", "gate")
         (home / "gate.json").mkdir()
         shutil.move(home / "gate", home / "gate.json" / "gate.json")
+        (home / "ledger.db").mkdir()
+        shutil.copy(STORED / "confirmed" / "ledger.db", home / "ledger.db" / "ledger.db")
     return home
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -26,6 +29,8 @@ STORED = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
         ("taxonomy/fit", "taxonomy.json"),
         ("imported/evidence", "evidence.json"),
         ("frozen/gate.json", "gate.json"),
+        ("confirmed/ledger.db", "ledger.db"),
+        ("probe/runs/reviews.db", "ledger.db"),
         ("sequential", "certificate.json"),
         ("graded", "report.json"),
     ],
@@ -35,7 +40,7 @@ def test_a_result_is_known_by_its_file_or_its_key(place: str, file: str) -> None
 
 
 def test_every_kind_has_somebody_who_verifies_it() -> None:
-    assert len({kind.file for kind in KINDS}) == len(KINDS) == 8
+    assert len({kind.file for kind in KINDS}) == len(KINDS) == 9
     for kind in KINDS:
         assert callable(load_object(kind.verify))
 
@@ -53,3 +58,14 @@ def test_an_option_that_a_kind_does_not_take_is_refused() -> None:
         groundfault.verify(STORED / "probe" / "package", evidence="x.csv")
     with pytest.raises(InputError, match="there is no report"):
         groundfault.verify(STORED / "graded")
+
+
+def test_a_record_that_was_edited_is_named(tmp_path: Path) -> None:
+    for name in ("confirmed/ledger.db", "probe/runs/reviews.db", "sequential/audit.db"):
+        copy = tmp_path / Path(name).name
+        shutil.copy(STORED / name, copy)
+        assert groundfault.verify(copy).reproduces
+        with closing(sqlite3.connect(copy)) as book:
+            book.execute("UPDATE groundfault_ledger SET actor = 'x' WHERE seq = 1")
+            book.commit()
+        assert groundfault.verify(copy).verdict == "does NOT reproduce"

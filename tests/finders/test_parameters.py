@@ -20,7 +20,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", finders._BUILT_IN)
+@pytest.mark.parametrize("name", finders._REGISTRY.built_in)
 def test_finders_are_cloned_with_their_parameters(name: str) -> None:
     maker = finders.get(name)
     finder: Any = maker(**OTHERS.get(name, {}))

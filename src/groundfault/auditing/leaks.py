@@ -34,20 +34,6 @@ MIN_FAILURES = 10
 """Observations of each outcome that the test needs."""
 
 
-def find_leaks(
-    evidence: Evidence, columns: Iterable[str], rows: NDArray[np.bool_] | None = None
-) -> dict[str, float]:
-    """Columns that predict the outcome almost perfectly, and how well: those of at least `LEAK`.
-
-    Parameters
-    ----------
-    evidence, columns, rows
-        As of `measure_columns`.
-    """
-    shares = measure_columns(evidence, columns, rows)
-    return {name: share for name, share in shares.items() if share >= LEAK}
-
-
 def measure_columns(
     evidence: Evidence, columns: Iterable[str], rows: NDArray[np.bool_] | None = None
 ) -> dict[str, float]:

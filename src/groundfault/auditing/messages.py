@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from groundfault import judges
+from groundfault.base.reading import read_beside
 from groundfault.core.finding import Finding, Verdict
 from groundfault.core.judge import Judge, bounded_rate
 from groundfault.core.plan import Plan, to_fraction
@@ -23,33 +25,7 @@ if TYPE_CHECKING:
 
 NOTHING = "No reportable finding"
 """The headline of a report that confirms nothing, and how its conclusion begins."""
-REASONS = {
-    "min_on": "too few units with the property",
-    "min_off": "too few units without the property",
-    "prevalence": "outside the prevalence window",
-    "min_on_total": "too few units with the property in both parts together",
-    "missing": "has no value for some examples (declare missing=off or missing=drop to use it)",
-    "leak": (
-        "predicts the outcome almost perfectly, so it is likely to follow from it "
-        "(--allow-leakage for each of its columns judges it all the same)"
-    ),
-    "engine": (
-        "means something else to the engine that counts than to groundfault, as rows of the sample "
-        "show (write the rule another way, or count by polars)"
-    ),
-    "missing_by_outcome": (
-        "whether it has a value goes with the outcome, so that the gaps may be all there is to it "
-        "(fill them in, or test them by a rule of their own: COLUMN IS NULL)"
-    ),
-    "varies_within_group": (
-        "is true for some rows of a group and false for others (--within COL in place of --group "
-        "COL compares the rows of each group)"
-    ),
-    "holdout_support": "too few held-out units on one side",
-    "sign": "the direction reversed on the holdout",
-    "p": "the held-out effect is within what chance gives",
-    "min_effect": "the effect is smaller than the least worth confirming",
-}
+REASONS = tomllib.loads(read_beside(__file__, "reasons.toml"))
 
 
 def describe_unused(unused: Mapping[str, Sequence[str]]) -> Iterator[str]:

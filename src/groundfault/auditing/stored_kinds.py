@@ -1,9 +1,9 @@
-"""Kinds of stored results, and who verifies each: a new kind is one entry of `KINDS`."""
+"""Kinds of stored results, and who verifies each: a new kind is one entry of stored_kinds.toml."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from glob import escape
 from pathlib import Path, PurePath
 
 import msgspec
@@ -15,48 +15,19 @@ from groundfault.auditing.verification_checks import (
     CheckStatus,
     Verification,
     VerificationCheck,
+    check_anchor,
     differences_of,
     judge_differences,
 )
+from groundfault.base.anchors import AnchorFiles
+from groundfault.base.ledger import Ledger
 from groundfault.base.machine import version
-from groundfault.base.reading import is_inside, read_json_object
-from groundfault.errors import InputError, first_line
-
-_PAGES = ("report.html", "report.md")
-_REPORT = ("report.json", "library.json", "SHA256SUMS", *_PAGES)
-_EVIDENCE = ("evidence.json", "observations.parquet", "scores.parquet")
-_DATABASES = ("", "-wal", "-shm", "-journal")
-"""Ends of the files of an SQLite database."""
+from groundfault.base.reading import is_inside, read_beside, read_json_object, readable
+from groundfault.errors import InputError, LedgerError, first_line
 
 
-def _list_databases(*names: str) -> tuple[str, ...]:
-    return tuple(name + end for name in names for end in _DATABASES)
-
-
-_RUNS = (
-    *("bank.toml", "grammar.toml", "manifest.json"),
-    *("*/*/*/status.json", "*/*/*/trajectory.jsonl"),
-    *_list_databases("calls.db", "ledger.db", "reviews.db", ".lock"),
-)
-
-
-@dataclass(frozen=True)
-class StoredKind:
-    """A kind of stored result.
-
-    Attributes
-    ----------
-    file : str
-        The file that its folder is known by.
-    verify : str
-        "module:function" that makes its checks. It is called with the folder, or with the file.
-    files : tuple of str
-        Patterns of all other files that its folder may hold.
-    takes : tuple of str
-        Options of `groundfault.verify` that the function takes.
-    key : str
-        A key of its JSON that no other kind has, where a file alone can be verified.
-    """
+class StoredKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A kind of stored result; `stored_kinds.toml` says what its fields are."""
 
     file: str
     verify: str
@@ -65,88 +36,50 @@ class StoredKind:
     key: str = ""
 
 
-_SEQUENTIAL = "groundfault.sequential.verification:"
-REPORT = StoredKind(
-    "report.json",
-    "groundfault.auditing.verification:verify_report",
-    _REPORT,
-    ("evidence", "ledger", "anchor", "judge", "reader"),
-)
-CERTIFICATE = StoredKind(
-    "certificate.json",
-    _SEQUENTIAL + "verify_certificate",
-    _PAGES,
-    ("ledger", "anchor"),
-    "groundfault_certificate",
-)
-KINDS = (
-    StoredKind(
-        "case.json",
-        "groundfault.case.verification:verify_case",
-        (
-            *("confirm.json", "probe.json", *_list_databases("ledger.db")),
-            *(f"audit/{name}" for name in _REPORT),
-            *(f"evidence/*/{name}" for name in _EVIDENCE),
-            *(f"{place}/{name}" for place in ("confirm", "report") for name in _PAGES),
-            *("confirm/confirmation.json", "report/case-report.json"),
-            *("probe/bank.toml", "probe/grammar.toml", "probe/config.toml"),
-            *(f"probe/runs/{name}" for name in _RUNS),
-        ),
-    ),
-    REPORT,
-    CERTIFICATE,
-    StoredKind(
-        "confirmation.json",
-        _SEQUENTIAL + "verify_confirmation",
-        _PAGES,
-        ("ledger",),
-        # 0.1 wrote no version
-        "survivors",
-    ),
-    StoredKind(
-        "MANIFEST.json",
-        "groundfault.probes.use.release:verify_package",
-        (
-            *("README.md", "bank.toml", "grammar.toml", "config.json", "prompts.jsonl"),
-            *("rows.jsonl", "decisions.jsonl", "tables.json", "tables.md"),
-        ),
-    ),
-    StoredKind(
-        "taxonomy.json",
-        "groundfault.taxonomy.words.labelling:verify_taxonomy",
-        (
-            *("arrays.npz", "examples.parquet", "labels.json", *_PAGES),
-            *(f"*/{name}" for name in _REPORT),
-        ),
-        ("evidence", "ledger"),
-    ),
-    StoredKind(
-        "evidence.json",
-        "groundfault.auditing.verification:verify_evidence",
-        _EVIDENCE,
-        ("evidence",),
-    ),
-    StoredKind(
-        "gate.json", "groundfault.auditing.stored_kinds:verify_gate", (), ("evidence",), "fail_on"
-    ),
-)
-"""In the order in which a folder is asked for their files."""
+KINDS = msgspec.toml.decode(
+    read_beside(__file__, "stored_kinds.toml"), type=dict[str, tuple[StoredKind, ...]]
+)["kind"]
+_SQLITE = b"SQLite format 3"
+"""What its files begin with."""
 
 
 def find_kind(place: Path) -> StoredKind:
     """Return the kind of what lies at a place: without a sign, a report or a certificate."""
+    usual = "report.json" if place.is_dir() else "certificate.json"
     if place.is_dir():
-        return next((kind for kind in KINDS if (place / kind.file).exists()), REPORT)
-    content = read_json_object(place)
-    return next((kind for kind in KINDS if kind.key and kind.key in content), CERTIFICATE)
+        kinds = [kind for kind in KINDS if (place / kind.file).exists()]
+    elif _begins_with(place, _SQLITE):
+        kinds, usual = [], "ledger.db"
+    else:
+        content = read_json_object(place)
+        kinds = [kind for kind in KINDS if kind.key in content]
+    return (kinds or [kind for kind in KINDS if kind.file == usual])[0]
+
+
+def _begins_with(place: Path, sign: bytes) -> bool:
+    with readable(place), place.open("rb") as stream:
+        return stream.read(len(sign)) == sign
+
+
+def verify_record(place: Path, *, anchor: AnchorFiles | None = None) -> Verification:
+    """Check the chain of a ledger, of reviews or of codes; see `groundfault.verify`."""
+    book = Ledger(place / "ledger.db" if place.is_dir() else place)
+    try:
+        book.check()
+    except LedgerError as error:
+        return Verification((VerificationCheck("ledger", "failed", str(error)),))
+    what = f"its {len(book.events())} events follow from each other"
+    chain = VerificationCheck("ledger", "passed", what)
+    return Verification((chain, *([check_anchor(anchor, book, None)] if anchor else ())))
 
 
 def check_contents(folder: Path, kind: StoredKind) -> VerificationCheck:
     """Name what is in a folder beside the files of its kind, hidden files and links included."""
-    stated = read_json_object(folder / kind.file).get("ledger")
+    stated = read_json_object(folder / kind.file).get("ledger") if "ledger" in kind.takes else None
     ledger = PurePath(str(stated.get("path"))).name if isinstance(stated, dict) else ""
     # the ledger that came with a report may lie beside it, and has the name of a database
-    beside = _list_databases(ledger) if "ledger" in kind.takes and ledger.endswith(".db") else ()
+    ends = ("", "-wal", "-shm", "-journal") if ledger.endswith(".db") else ()
+    beside = [escape(ledger) + end for end in ends]
     strange = list_unlisted(folder, (kind.file, *kind.files, *beside))
     if not strange:
         return VerificationCheck("contents", "passed", "the folder holds nothing else")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
+import tomllib
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,17 @@ from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+
+@cache
+def _read_built_in() -> dict[str, dict[str, str]]:
+    place = Path(__file__).parents[1] / "plugins.toml"
+    return tomllib.loads(place.read_text(encoding="utf-8"))
+
+
+def open_registry(kind: str, group: str) -> Registry:
+    """Return the registry of an entry-point group, with what plugins.toml lists of it."""
+    return Registry(kind, group, _read_built_in()[group])
 
 
 @dataclass(frozen=True)

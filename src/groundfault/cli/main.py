@@ -238,17 +238,14 @@ def _stop_on_signals() -> Iterator[None]:
     told: list[int] = []
 
     def stop(number: int, _: object) -> None:
-        told.append(number)
-        if hasattr(signal, "setitimer"):
-            signal.signal(signal.SIGALRM, insist)
-            signal.setitimer(signal.ITIMER_REAL, _INSISTENCE, _INSISTENCE)
-        raise SystemExit(128 + number)
-
-    def insist(*_: object) -> None:
-        error = sys.exc_info()[1]
+        error = sys.exc_info()[1] if number in told else None
         while error is not None and not isinstance(error, SystemExit):
             error = error.__context__
-        # what is raised in a clean-up would leave it half done
+        told.append(number)
+        if hasattr(signal, "setitimer"):
+            signal.signal(signal.SIGALRM, lambda _, frame: stop(told[0], frame))
+            signal.setitimer(signal.ITIMER_REAL, _INSISTENCE)
+        # what is raised again in a clean-up would leave it half done
         if error is None:
             raise SystemExit(128 + told[0])
 

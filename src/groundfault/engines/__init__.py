@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.base.arrays import Ints
-from groundfault.base.registry import Registry
+from groundfault.base.registry import open_registry
 from groundfault.core.rules import Rule, quote
 from groundfault.errors import InputError, RuleError, first_line
 
@@ -26,15 +26,7 @@ SCORED, ROWS = "rows of group that were scored", "rows of group"
 CELL_ROWS = "rows"
 """The column of a table of cells that says how many rows each has."""
 
-_REGISTRY = Registry(
-    "engine",
-    "groundfault.engines",
-    {
-        "polars": "groundfault.engines.polars_files:PolarsCounter",
-        "duckdb": "groundfault.engines.duckdb_files:DuckdbCounter",
-        "spark": "groundfault.engines.spark_files:SparkCounter",
-    },
-)
+_REGISTRY = open_registry("engine", "groundfault.engines")
 
 NAMES = tuple(_REGISTRY.built_in)
 

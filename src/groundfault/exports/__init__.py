@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from groundfault.auditing.report import Report
 from groundfault.base.deprecation import rename_attributes
-from groundfault.base.registry import Registry
+from groundfault.base.registry import open_registry
 from groundfault.core.evidence import Evidence
 from groundfault.core.judge import Judge
 from groundfault.errors import InputError, PlanError
@@ -19,19 +19,7 @@ from groundfault.exports.slices import ReportSlices
 
 __all__ = ["Exporter", "ReportSlices", "export", "get", "known"]
 
-_REGISTRY = Registry(
-    "exporter",
-    "groundfault.exporters",
-    {
-        "inspect": "groundfault.exports.inspect:InspectLogs",
-        "eee": "groundfault.exports.every_eval_ever:EveryEvalEverRecords",
-        "label-studio": "groundfault.exports.label_studio:LabelStudioTasks",
-        "memberships": "groundfault.exports.slices:Memberships",
-        # these two show what they write, so they stand above this room
-        "brief": "groundfault.render.brief:Brief",
-        "html-explorer": "groundfault.workbench.one_file.exporter:HtmlExplorer",
-    },
-)
+_REGISTRY = open_registry("exporter", "groundfault.exporters")
 
 __getattr__ = rename_attributes(__name__, {"Slices": "groundfault.exports.slices:ReportSlices"})
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
-from groundfault.base.registry import Registry
+from groundfault.base.registry import open_registry
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
@@ -21,27 +21,8 @@ GROUP = "groundfault.finders"
 DEFAULT = ("instrument", "declared", "thresholds", "categories", "text")
 """The finders of an audit that names none, and no candidates either."""
 
-_BUILT_IN = {
-    "instrument": "groundfault.finders.instrument:Instrument",
-    "declared": "groundfault.finders.declared:Declared",
-    "thresholds": "groundfault.finders.thresholds:Thresholds",
-    "categories": "groundfault.finders.categories:Categories",
-    "text": "groundfault.finders.text:Text",
-    "interactions": "groundfault.finders.interactions:Interactions",
-    "sliceline": "groundfault.finders.sliceline:SliceLine",
-    "edisa": "groundfault.finders.edisa:Edisa",
-    "domino": "groundfault.finders.domino:Domino",
-    "spotlight": "groundfault.finders.spotlight:Spotlight",
-    "tree": "groundfault.finders.tree:Tree",
-    "pysubgroup": "groundfault.finders.foreign:Pysubgroup",
-    "confidence": "groundfault.finders.confidence:Confidence",
-    "language": "groundfault.language.finder:Language",
-    "taxonomy": "groundfault.taxonomy.finder:Clusters",
-    "random": "groundfault.finders.random:Random",
-}
 
-
-_REGISTRY = Registry("finder", GROUP, _BUILT_IN)
+_REGISTRY = open_registry("finder", GROUP)
 
 
 class Finder(Protocol):
@@ -101,7 +82,7 @@ def make(name: str, so_far: Sequence[Candidate] = ()) -> Finder:
 
 def __getattr__(name: str) -> object:
     """Return finder classes by their own names; nothing is imported before it is asked for."""
-    for target in _BUILT_IN.values():
+    for target in _REGISTRY.built_in.values():
         module, _, attribute = target.partition(":")
         if attribute == name:
             return getattr(import_module(module), name)

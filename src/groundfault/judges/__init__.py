@@ -6,27 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from groundfault.base.registry import Registry
+from groundfault.base.registry import open_registry
 from groundfault.core.judge import Judge
 from groundfault.core.plan import AUTO, NamedJudge, Plan
 from groundfault.core.roles import Roles
 from groundfault.errors import PlanError
 
-_REGISTRY = Registry(
-    "judge",
-    "groundfault.judges",
-    {
-        "janus": "groundfault.judges.janus:Janus",
-        "janus-a": "groundfault.judges.janus:JanusA",
-        "janus-lite": "groundfault.judges.janus:JanusLite",
-        "split-holm": "groundfault.judges.split_holm:SplitHolm",
-        "max-t": "groundfault.judges.max_t:MaxT",
-        "holm": "groundfault.judges.full_sample:Holm",
-        "bh": "groundfault.judges.full_sample:BenjaminiHochberg",
-        "by": "groundfault.judges.full_sample:BenjaminiYekutieli",
-        "multisplit-e": "groundfault.judges.multisplit:MultiSplit",
-    },
-)
+_REGISTRY = open_registry("judge", "groundfault.judges")
 
 NAMES = tuple(_REGISTRY.built_in)
 # 9,999 decide no more than 999 where the level is 0.1, and take ten times as long

@@ -5,20 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any, Protocol, runtime_checkable
 
-from groundfault.base.registry import Registry
+from groundfault.base.registry import open_registry
 from groundfault.errors import PlanError
 from groundfault.models.question import Question, Response
 
-_REGISTRY = Registry(
-    "target",
-    "groundfault.targets",
-    {
-        "replay": "groundfault.models.record:Replay",
-        "openai": "groundfault.models.openai_server:OpenAIServer",
-        "inspect": "groundfault.models.inspect_model:InspectModel",
-        "hf": "groundfault.models.inspect_model:hugging_face",
-    },
-)
+_REGISTRY = open_registry("target", "groundfault.targets")
 
 
 @runtime_checkable

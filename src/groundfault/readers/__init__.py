@@ -10,39 +10,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from groundfault.base.registry import Registry
+from groundfault.base.registry import open_registry
 from groundfault.errors import InputError
 from groundfault.readers.log import Log
 
 GROUP = "groundfault.readers"
 
-# the first that knows a file reads it: formats with a distinct signature come first, a table of no
-# tool in particular last
-_BUILT_IN: dict[str, str] = {
-    "inspect": "groundfault.readers.inspect:Inspect",
-    "helm": "groundfault.readers.helm:Helm",
-    "promptfoo": "groundfault.readers.promptfoo:Promptfoo",
-    "every_eval_ever": "groundfault.readers.every_eval_ever:EveryEvalEver",
-    "lm_eval": "groundfault.readers.lm_eval:LmEval",
-    "deepeval": "groundfault.readers.deepeval:DeepEval",
-    "swebench": "groundfault.readers.swebench:SweBench",
-    "evalplus": "groundfault.readers.evalplus:EvalPlus",
-    "alpaca_eval": "groundfault.readers.benchmarks:AlpacaEval",
-    "tau_bench": "groundfault.readers.benchmarks:TauBench",
-    "mint": "groundfault.readers.benchmarks:Mint",
-    "zero_eval": "groundfault.readers.benchmarks:ZeroEval",
-    "gsm8k": "groundfault.readers.benchmarks:Gsm8k",
-    "bfcl": "groundfault.readers.bfcl:Bfcl",
-    "openai_evals": "groundfault.readers.openai_evals:OpenAIEvals",
-    "garak": "groundfault.readers.garak:Garak",
-    "lighteval": "groundfault.readers.lighteval:LightEval",
-    "phoenix": "groundfault.readers.server_exports:Phoenix",
-    "langfuse": "groundfault.readers.server_exports:Langfuse",
-    "label_studio": "groundfault.readers.server_exports:LabelStudio",
-    "table": "groundfault.readers.mapped:Canonical",
-}
 
-_REGISTRY = Registry("reader", GROUP, _BUILT_IN)
+_REGISTRY = open_registry("reader", GROUP)
 
 
 class Reader(Protocol):

@@ -98,11 +98,9 @@ def check_result_pages(
     """
     pages = make_result_pages(path.name, result)
     check = check_pages(path.parent, pages, attested=False, source=path.name)
-    writer = result.groundfault_version if isinstance(result, Certificate) else ""
     # confirmations do not say who wrote them, and no earlier version wrote pages of one
-    if check.status == "failed" and writer not in ("", version("groundfault")):
-        return check_foreign_pages(writer, absent, attested=False)
-    return check
+    writer = getattr(result, "groundfault_version", "") or version("groundfault")
+    return check_foreign_pages(writer, absent, check=check)
 
 
 def check_record(

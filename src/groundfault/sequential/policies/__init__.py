@@ -14,26 +14,10 @@ import numpy as np
 
 from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.base.deprecation import rename_fields
-from groundfault.base.registry import Registry
+from groundfault.base.registry import open_registry
 from groundfault.errors import PlanError, require_name
 
-# a further policy is a file and a line here; its class takes what follows the colon of
-# "name:argument", or nothing
-_REGISTRY = Registry(
-    "policy",
-    "groundfault.policies",
-    {
-        "uniform": "groundfault.sequential.policies:Uniform",
-        "stratified": "groundfault.sequential.policies:Stratified",
-        "oracle": "groundfault.sequential.policies:Oracle",
-        "prelearned": "groundfault.sequential.policies.learned:PreLearned",
-        "adaptive": "groundfault.sequential.policies.adaptive:Adaptive",
-        "logistic": "groundfault.sequential.policies.learned:make_logistic",
-        "gp": "groundfault.sequential.policies.learned:make_gp",
-        "boosted": "groundfault.sequential.policies.learned:make_boosted",
-        "thompson": "groundfault.sequential.policies.learned:make_thompson",
-    },
-)
+_REGISTRY = open_registry("policy", "groundfault.policies")
 NAMES = tuple(_REGISTRY.built_in)
 
 
