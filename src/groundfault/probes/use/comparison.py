@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct
 
 from groundfault.base.deprecation import rename_members
 from groundfault.probes.bank.grammar import Grammar
-from groundfault.probes.review.statuses import score_row
+from groundfault.probes.review.statuses import Status, score_row
 from groundfault.probes.running.runs import ProbeRow
 from groundfault.probes.use.endpoints import Results, RunEndpoints, group_by_run, is_open
 from groundfault.stats.intervals import estimate_with_repeats, estimate_without_repeats, wilson
 from groundfault.stats.paired import sign_flips, student
-
-if TYPE_CHECKING:
-    from groundfault.probes.review.statuses import Status
-    from groundfault.probes.running.runs import ProbeRow
-
 
 LEVEL = 0.95  # coverage of intervals: the usual one
 NON_ADAPTIVE = ("stratified", "uniform", "uniform, repeats", "exhaustive")

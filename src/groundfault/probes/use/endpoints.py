@@ -11,16 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from groundfault.base.deprecation import rename_members
 from groundfault.errors import InputError
+from groundfault.probes.review.statuses import Status
 from groundfault.probes.running.runs import ProbeRow
-
-if TYPE_CHECKING:
-    from groundfault.probes.review.statuses import Status
 
 EXCLUDED: tuple[Status, ...] = ("extraction_artifact", "format_artifact", "invalid_prompt")
 """Statuses of rows that were routed to review and turned down."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -23,13 +23,11 @@ from groundfault.base.reading import MAX_ROWS, read_bytes
 from groundfault.errors import InputError, PlanError, first_line
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.review.reviewed_runs import MissedErrors, ReviewedRuns
+from groundfault.probes.review.statuses import Status
 from groundfault.probes.running.runs import BASE, ProbeRow
 from groundfault.probes.use import comparison
 from groundfault.probes.use.comparison import PRIMARY, ComponentEffect, Difference, Duel, Rate
 from groundfault.probes.use.endpoints import PooledRuns, Results, RunEndpoints, SharedKeys
-
-if TYPE_CHECKING:
-    from groundfault.probes.review.statuses import Status
 
 SCHEMA_VERSION: Literal[1] = 1
 """Rises when a field goes away or changes its meaning; `ProbeTables.load` converts older versions

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from groundfault.auditing.evidence_again import Places
+from groundfault.auditing.report import Report
+from groundfault.auditing.report_schema import ReportData
 from groundfault.auditing.verification import verify
 from groundfault.auditing.verification_checks import (
     Verification,
@@ -36,10 +37,6 @@ from groundfault.stats.paired import student
 from groundfault.taxonomy.fitting.fit import compare_clusters
 from groundfault.taxonomy.fitting.stored import SCHEMA_VERSION, Stored, decode_versioned, set_fields
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
-
-if TYPE_CHECKING:
-    from groundfault.auditing.report import Report
-    from groundfault.auditing.report_schema import ReportData
 
 FILE = "labels.json"
 
