@@ -59,6 +59,8 @@ HEAVY = {
 CLIENTS = {"mlflow", "wandb"}
 # pages that ask real language models: every night where those and torch are there
 NETWORKS = {DOCS / "tutorial" / "a-case.md"}
+# pages that read shared data, and need no more than that
+SHARED = {DOCS / "tutorial" / "first-mistakes.md"}
 HOW_TO = [p for p in BOOK if p.parent.name == "how-to" and p.name != "index.md"]
 ROOMS = ("tutorial", "reference", "explanation", "judges")
 HOLDS_EXAMPLES = re.compile("^```(python|console)$", re.MULTILINE)
@@ -225,8 +227,19 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.mark.documents
-@pytest.mark.parametrize("page", [p for p in RUN if p not in NETWORKS], ids=named)
+@pytest.mark.parametrize("page", [p for p in RUN if p not in NETWORKS | SHARED], ids=named)
 def test_examples_run(page: Path, desk: Path) -> None:
+    if "from inspect_ai" in page.read_text(encoding="utf-8"):
+        pytest.importorskip("inspect_ai")
+    run(page)
+
+
+@pytest.mark.documents
+@pytest.mark.parametrize("page", sorted(SHARED), ids=named)
+def test_pages_on_shared_data_run(
+    page: Path, desk: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GROUNDFAULT_SHARED", str(shared))
     run(page)
 
 

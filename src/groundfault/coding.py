@@ -187,7 +187,7 @@ class Coding:
         self.queue = Queue(items, seed, about={"columns": list(columns)})
 
     def _make_item(self, row: int) -> RunItem:
-        run = hashlib.sha256(f"{self.evidence.hash} {row}".encode()).hexdigest()
+        run = hashlib.sha256(f"{self._plan.seed} {row}".encode()).hexdigest()
         return RunItem("", "", "", None, "", run=run, row=row, read=self._read_texts)
 
     @cached_property

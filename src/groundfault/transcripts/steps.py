@@ -145,6 +145,9 @@ def _read_message(message: dict[str, Any], names: dict[str, str], acts: bool) ->
     if actor in ("tool", "environment") or message.get("kind") == "result":
         name = message.get("function") or names.get(str(message.get("tool_call_id"))) or who
         is_told = message.get("kind") in ("limit", "error", "feedback")
+        error = message.get("error")
+        if not content and isinstance(error, dict):
+            content = str(error.get("message") or "")
         kind = str(message["kind"]) if is_told else "result"
         yield Step(actor, kind, content, name, None, _read_status(message), parent=_parent(message))
         return
