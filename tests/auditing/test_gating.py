@@ -427,11 +427,11 @@ def test_the_command(
     options = ("new", "--baseline", "old.json", "--fail-on", "confirmed and source != 'instrument'")
     assert run(monkeypatch, *options, "--markdown", "gate.md", "--json", "gate.json") == 1
     message = capsys.readouterr().out
-    assert f"{RULES['long']}: Change: more failures when {RULES['long']}" in message
+    assert f"Change: more failures when {RULES['long']}" in message
     assert "no worse than" not in message
     assert "A rise of failures below" in message
     failed = "Gate failed: 1 new overall change and 1 new failure mode met the rule"
-    assert message.rstrip().endswith(failed)
+    assert message.startswith(failed)
     verdict = json.loads(Path("gate.json").read_text())
     assert verdict == gate("new", options[-1], baseline="old.json").to_dict() | {
         key: verdict[key] for key in ("new", "known", "gone", "notes", "modes", "missed", "asked")

@@ -76,7 +76,14 @@ def test_a_rate_that_changes_with_a_day_a_weekday_or_a_tag_is_named(tmp_path: Pa
         error = rng.random(900) < np.where(cause, 0.7, 0.1)
         columns = {"created": at, "tags": tags, "raw": [bytes([i % 251]) for i in range(900)]}
         path, place = tmp_path / f"{number}.parquet", tmp_path / f"report-{number}"
-        pl.DataFrame({"error": error.astype(int), **columns}).write_parquet(path)
+        table = pl.DataFrame({"error": error.astype(int), **columns})
+        table.write_parquet(path)
+        # as a text table writes it, a date has the same parts
+        written = table.select("error", pl.col("created").cast(pl.String))
+        parts = groundfault.audit(Evidence.from_table(written, outcome="error"), ledger=None)
+        if not meaning.startswith("tags"):
+            assert [mode.meaning for mode in parts.modes] == [meaning]
+        assert parts.unused == {}
         report = groundfault.audit(Evidence.from_table(path, outcome="error"), ledger=None)
         assert [mode.meaning for mode in report.modes] == [meaning]
         assert report.unused == {_ODD: ("raw",)}

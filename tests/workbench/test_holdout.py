@@ -93,7 +93,7 @@ def test_a_try_that_another_page_sends_is_none(client: TestClient, bench: Opened
 
 
 def test_tried_rules_are_taken_along_as_a_library(client: TestClient, bench: OpenedReport) -> None:
-    assert "none is" in client.get("/rule/tried.json").text
+    assert "no rule is selected" in client.get("/rule/tried.json").text
     client.get("/rule", params={"rule": RULE})
     assert "tried.json" in client.get("/rule").text
     (rule,) = Library.from_json(client.get("/rule/tried.json").text)
@@ -180,7 +180,7 @@ def test_the_holdout_stays_closed_without_seal_reason_or_rule(
     assert message in spend(client, bench, **form)
     assert len(events(bench, OPENED)) == 1
     assert (
-        "choose the rules"
+        "no rule is selected"
         in client.post(
             "/holdout",
             data={"seal": bench.state.seal[:8], "reason": "x"},  # type: ignore[union-attr]

@@ -249,8 +249,9 @@ def choose_columns(audit: PreparedAudit) -> tuple[list[str], dict[str, tuple[str
     columns = [column for column in profile(frame) if column.kind is not Kind.CONSTANT]
     # units that an example stands for: a group has several examples
     share = evidence.unit_count / max(len(frame), 1)
-    used = [c.name for c in columns if _is_usable(c, frame[c.name], share)]
     # a date or a list stands in rules by its parts
+    wholes = {part.removesuffix(".weekday") for part in names if part.endswith(".weekday")}
+    used = [c.name for c in columns if _is_usable(c, frame[c.name], share) and c.name not in wholes]
     odd = [c.name for c in columns if c.name not in used and not _has_parts(c.name, used)]
     by_name = [name for name in later if name not in audit.leaks]
     reasons = {

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct, structs
 
-from groundfault.auditing.messages import write_mode_sentence
+from groundfault.auditing.messages import format_points, write_mode_sentence
 from groundfault.auditing.report import parse_report, read_report
 from groundfault.auditing.report_schema import OverallChange, ReportData
 from groundfault.base.deprecation import warn_renamed
@@ -263,7 +263,7 @@ def make_overall_row(report: ReportData, change: OverallChange, outcome: str = "
         kind="overall",
         sentence=(
             f"Overall, {compare[1]} fails {more} often than {compare[0]} ({', '.join(rates)}; "
-            f"change {change.change:+.3f}; p = {change.p:.2g})."
+            f"{format_points(change.change)} points; p = {change.p:.2g})."
         ),
         subject=change,
     )

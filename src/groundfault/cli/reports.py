@@ -275,11 +275,11 @@ def gate(
 def _list_matches(verdict: Gate) -> Iterator[str]:
     from groundfault.render import gate as render
 
-    for finding in verdict.new:
-        name = name_candidate(finding.name, finding.outcome)
-        yield f"{name}: {render.describe_match(finding)}"
-    yield from render.lines(verdict)
     yield render.headline(verdict)
+    for number, finding in enumerate(verdict.new, 1):
+        name = f"{name_candidate(finding.name, finding.outcome)}: " * (finding.kind == "finding")
+        yield f"{number}. {name}{render.describe_match(finding)}"
+    yield from render.lines(verdict)
 
 
 @command()

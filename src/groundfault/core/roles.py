@@ -270,8 +270,12 @@ _ELEMENTS = 20
 
 def list_parts(frame: pl.DataFrame) -> list[str]:
     """Return the columns that `add_parts` makes: the name of a date, list or struct, and a dot."""
-    schema = frame.schema.items()
-    wholes = tuple(f"{c}." for c, dtype in schema if dtype.is_temporal() or dtype.is_nested())
+    names = set(frame.columns)
+    wholes = tuple(
+        f"{c}."
+        for c, dtype in frame.schema.items()
+        if dtype.is_temporal() or dtype.is_nested() or names >= {f"{c}.{part}" for part in _DAY}
+    )
     return [name for name in frame.columns if name.startswith(wholes)] if wholes else []
 
 
@@ -291,7 +295,23 @@ def add_parts(frame: pl.DataFrame, roles: Roles) -> None:
             wholes += new
 
 
+_DAY = ("day", "weekday", "month")
+_DATE = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d|$)"
+
+
+def _read_dates(values: pl.Series) -> pl.Series:
+    """Read dates and times that are texts, as in CSV and JSON; return other values as they are."""
+    if values.dtype != pl.String or not values.drop_nulls().head(1).str.contains(_DATE).any():
+        return values
+    is_day = values.str.len_chars().max() == len("2026-05-01")
+    form, dtype = ("%Y-%m-%d", pl.Date) if is_day else ("%Y-%m-%d %H:%M", pl.Datetime)
+    minutes = values.str.slice(0, len("2026-05-01 10:00")).str.replace("T", " ")
+    dates = minutes.str.strptime(dtype, form, strict=False)
+    return values if dates.null_count() > values.null_count() else dates
+
+
 def _split(values: pl.Series) -> Iterator[tuple[str, pl.Series]]:
+    values = _read_dates(values)
     dtype = values.dtype
     if holds_conversations(values):
         return

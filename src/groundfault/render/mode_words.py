@@ -230,7 +230,8 @@ class ModeOutline:
         if not names:
             return ""
         if self.changes is not None:
-            return f"No rule was found to have got {' or '.join(names)} beyond chance."
+            told = " or ".join(self.name_outcome(name).rpartition(" fails ")[2] for name in names)
+            return f"No rule was named under which {self.changes[1]} fails {told}."
         several = len(self.search.outcomes) > 1
         of = f" for {words.listing([self.name_outcome(n) for n in names], 6)}" if several else ""
         return f"No failure mode was named{of}."

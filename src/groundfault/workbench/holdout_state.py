@@ -292,7 +292,7 @@ def freeze_rules(bench: OpenedReport, rules: Sequence[str]) -> Library:
     assert state is not None
     parsed = [Rule.parse(rule).sql for rule in rules]
     if not parsed:
-        raise InputError("no rule is selected: tick at least one rule, then press Test")
+        raise InputError("no rule is selected: try and tick at least one rule first")
     for rule in parsed:
         if rule not in state.rules:
             raise InputError(f"the rule {rule} was not tried here; count it first")
