@@ -18,6 +18,7 @@ from groundfault.readers.values import (
     dig,
     drop_empty,
     last_by,
+    list_names,
     listing,
     mapping,
     number,
@@ -40,19 +41,8 @@ _FILTERED = re.compile(r"content.?(filter|block|polic|moderat)|safety|blocked", 
 # (schema_classic, schema_lite, schema_capabilities) does
 _MAIN_METRICS = {
     group: metric
-    for metric, groups in {
-        "quasi_exact_match": "boolq imdb civil_comments raft legalbench med_qa",
-        "exact_match": "mmlu hellaswag openbookqa truthful_qa",
-        "f1_score": "narrative_qa natural_qa_closedbook natural_qa_openbook_longans quac",
-        "chain_of_thought_correctness": "mmlu_pro gpqa",
-        "final_number_exact_match": "gsm",
-        "ifeval_strict_accuracy": "ifeval",
-        "math_equiv_chain_of_thought": "math_chain_of_thought",
-        "omni_math_accuracy": "omni_math",
-        "wildbench_score_rescaled": "wildbench",
-        "bleu_4": "wmt_14",
-    }.items()
-    for group in groups.split()
+    for metric, groups in list_names("helm")["main_metrics"].items()
+    for group in groups
 }
 
 Key = tuple[str, str, int]

@@ -13,16 +13,11 @@ import polars as pl
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import escape_pattern, head
 from groundfault.readers.table import read_table
-from groundfault.readers.values import listing, mapping, number, settle, text
+from groundfault.readers.values import list_names, listing, mapping, number, settle, text
 
 _NAME = re.compile(r"details_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d:.-]+)")
-_LAYOUTS = (
-    {"doc", "model_response", "metric"},
-    {"example", "predictions", "metrics"},
-    {"example", "predictions", "gold"},
-)
-# the first leaderboard wrote one column a metric, which its name alone tells from other columns
-_METRICS = ("acc", "em", "exact_match", "f1", "mc1", "mc2", "bits_per_byte", "rouge", "bleu")
+_LAYOUTS = [set(names) for names in list_names("lighteval")["layouts"]]
+_METRICS: tuple[str, ...] = tuple(list_names("lighteval")["metrics"])
 
 
 class LightEval:

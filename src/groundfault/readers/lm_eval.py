@@ -18,20 +18,11 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_file, json_lines
-from groundfault.readers.values import dig, drop_empty, listing, mapping, settle, text
+from groundfault.readers.values import dig, drop_empty, list_names, listing, mapping, settle, text
 
 _NAME = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d:.-]+))?\.jsonl?")
-# since 2024 a row lists its metrics under `metrics`; before, every key but these is a metric
-_NOT_METRICS = {
-    "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics",
-    "doc_hash", "prompt_hash", "target_hash",
-}  # fmt: skip
+_NAMES = list_names("lm_eval")
 _GREEDY = ("false", "true")
-_QUESTIONS = (
-    "question", "Question", "problem", "query", "prompt", "instruction", "input", "question_stem",
-    "goal", "sentence", "text", "premise",
-)  # fmt: skip
-"""Keys of a document that hold its question, the likeliest first."""
 _NO_ANSWER = "[invalid]"
 """The answer that the harness's regex filters return where nothing matches."""
 
@@ -168,7 +159,7 @@ class _Run:
                 f"{self.path}, line {position} has no doc_id; is it a samples file of lm_eval?"
             )
         filter_name = self._filter(row)
-        names = row.get("metrics") or [key for key in row if key not in _NOT_METRICS]
+        names = row.get("metrics") or [key for key in row if key not in _NAMES["no_metrics"]]
         metrics = {
             name: row.get(name)
             for name in (names if isinstance(names, list) else ())
@@ -357,7 +348,7 @@ def _find_question(doc: dict[str, Any], prompt: str | None) -> str | None:
     the same question.
     """
     whole = prompt or ""
-    for question in map(doc.get, _QUESTIONS):
+    for question in map(doc.get, _NAMES["questions"]):
         if (
             isinstance(question, str)
             and question.strip()

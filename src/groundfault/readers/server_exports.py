@@ -18,7 +18,17 @@ from groundfault.readers.formats import JsonFormat
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_file, json_lines
 from groundfault.readers.table import read_table
-from groundfault.readers.values import dig, drop_empty, listing, mapping, number, settle, text
+from groundfault.readers.values import (
+    dig,
+    drop_empty,
+    list_names,
+    listing,
+    mapping,
+    number,
+    parse_number,
+    settle,
+    text,
+)
 
 _KEY = re.compile(rb'"((?:[^"\\]|\\.){1,80})"\s*:')
 # only words that cannot mean anything else: "good" or "yes" depend on the question
@@ -209,13 +219,7 @@ def _columns(row: dict[str, Any]) -> list[dict[str, Any]]:
     return list(columns.values())
 
 
-_NO_SCORES = frozenset(
-    "id bookmarked comments completionStartTime costDetails createdAt endTime environment "
-    "htmlPath input level metadata model modelParameters name observations output "
-    "parentObservationId projectId promptName public release sessionId startTime "
-    "statusMessage tags timestamp toolCalls traceId traceName traceTags type updatedAt "
-    "usage usageDetails userId version".split()
-)
+_NO_SCORES = frozenset(list_names("langfuse")["no_scores"])
 """The columns of exported traces and observations that are no scores."""
 
 
@@ -245,7 +249,7 @@ class Langfuse(ServerExport):
         for position, (source, score, epoch) in enumerate(scores, 1):
             trace, raw = text(_either(source, "traceId")), score.get("value")
             words = raw if isinstance(raw, str) else None
-            category, value = text(_either(score, "stringValue")) or words, _read_number(raw)
+            category, value = text(_either(score, "stringValue")) or words, parse_number(raw)
             # the number beside a category is one that the project assigned to it, not a measure
             if value is None or _either(score, "dataType") in ("CATEGORICAL", "TEXT", "CORRECTION"):
                 value = _judge(category)
@@ -310,23 +314,9 @@ def _either(row: dict[str, Any], camel: str, other: str = "") -> Any:
     return row.get(snake) if value is None else value
 
 
-def _read_number(value: Any) -> float | None:
-    """Return a number, also in quotes: a CSV column of numbers and categories is text."""
-    try:
-        return number(float(value) if isinstance(value, str) else value)
-    except ValueError:
-        return None
-
-
-_WORDS = {
-    "model": ("model",),
-    "task": ("task",),
-    "prompt": ("prompt", "question", "input"),
-    "response": ("response", "output", "answer"),
-    "target": ("target", "expected"),
-}
+_WORDS: dict[str, list[str]] = list_names("label_studio")["words"]
 _OURS = ("example_id", *(name for names in _WORDS.values() for name in names))
-_MIN = {"id", "annotator", "annotation_id", "lead_time", "created_at", "updated_at"}
+_MIN = set(list_names("label_studio")["bookkeeping"])
 """The columns of JSON-MIN and CSV beside the task's data and controls."""
 
 

@@ -13,27 +13,16 @@ from groundfault.errors import InputError
 from groundfault.readers.account import OfficialFigure
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_file, json_lines
-from groundfault.readers.values import mapping, number, settle
+from groundfault.readers.values import list_names, mapping, number, settle
 
 _INSTANCE = re.compile(
     r"(?:instance_)?(?P<org>[\w.-]+?)__(?P<repo>[\w.-]+?)-(?:[0-9a-f]{40}|\d+)(?P<version>-v\w*)?"
 )
 _FIRST = re.compile(rb'\s*\{\s*"([\w.-]+__[\w.-]+)"\s*:\s*(true\b|false\b|null\b|\{)')
 _VERDICT = re.compile(rb'"(resolved|patch_\w+|infra_failure)"\s*:')
-_LISTS = {
-    "resolved": (1.0, Status.SCORED),
-    "unresolved": (0.0, Status.SCORED),
-    "failed": (0.0, Status.SCORED),
-    "infra_failure": (None, Status.ERROR),
-    "error": (None, Status.ERROR),
-    "install_fail": (None, Status.ERROR),
-    "reset_failed": (None, Status.ERROR),
-    "empty_patch": (None, Status.UNPARSED),
-    "no_generation": (None, Status.UNPARSED),
-    "no_logs": (None, Status.ERROR),
-    "incomplete": (None, Status.MISSING),
-    "pending": (None, Status.MISSING),
-    "submitted": (None, Status.MISSING),
+_LISTS: dict[str, tuple[float | None, Status]] = {
+    name: (row.get("value"), Status(row["status"]))
+    for name, row in list_names("swebench")["lists"].items()
 }
 """Value and status of the instances in each list of a run report.
 

@@ -5,10 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import tomllib
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
+from groundfault.base.reading import read_beside
 from groundfault.core.status import Status
+
+
+@cache
+def list_names(tool: str) -> dict[str, Any]:
+    """Return the names that a tool gives to columns, lists and metrics of its logs."""
+    tables: dict[str, dict[str, Any]] = tomllib.loads(read_beside(__file__, "names.toml"))
+    return tables[tool]
 
 
 def number(value: Any) -> float | None:

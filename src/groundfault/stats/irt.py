@@ -14,6 +14,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from groundfault.stats.mixture import responsibilities
+
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
@@ -421,13 +423,7 @@ def _posterior(right: Floats, tries: Floats, curve: Floats, share: Floats) -> tu
     weight = right @ odds.T
     weight += tries @ wrong.T
     weight += np.log(np.maximum(share, 1e-300))
-    # log-sum-exp in place: n x G numbers are held once, not three times
-    top = weight.max(axis=1, keepdims=True)
-    weight -= top
-    np.exp(weight, out=weight)
-    total = weight.sum(axis=1, keepdims=True)
-    weight /= total
-    return weight, float((top + np.log(total)).mean())
+    return weight, float(responsibilities(weight).mean())
 
 
 def _step_abilities(items: ItemResponse, right: Floats, tries: Floats) -> Floats:
