@@ -160,3 +160,17 @@ def test_triples_are_counted_and_the_best_third_is_the_best(
             continue
         assert best[i, j] == pytest.approx(max(here.values()), abs=1e-9)
         assert here[int(third[i, j])] == pytest.approx(best[i, j], abs=1e-9)
+
+
+def test_sums_of_pairs_that_fill_the_cache_several_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.random((3, 64 * 200)) < 0.5, rng.random((700, 64 * 200)) < 0.5
+    monkeypatch.setattr(kernels, "_WORTH_COMPILING", 0)
+    assert b.size // 64 / 3 > compiled._CACHED
+    everything = np.full(200, ~np.uint64(0))
+    one = (everything[None], np.ones(1), np.array([0, 90, 200]), np.array([0.25, 0.5]))
+    units, losses, expected = sum_pairs(bitset.pack(a), bitset.pack(b), everything, *one)
+    early = a[:, : 64 * 90].astype(int) @ b[:, : 64 * 90].T
+    assert (units == a.astype(int) @ b.T).all()
+    assert (losses == units).all()
+    assert np.array_equal(expected, 0.25 * early + 0.5 * (units - early))

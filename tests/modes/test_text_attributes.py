@@ -12,7 +12,8 @@ from hypothesis import given, strategies as st
 import groundfault
 from groundfault import Evidence
 from groundfault.core.rules import Rule
-from groundfault.modes.text_attributes import TextCondition, read_text_conditions
+from groundfault.modes.text_attributes import TextCondition, _find_words, read_text_conditions
+from groundfault.modes.text_conditions import match_words
 
 HOLES = Path(__file__).parents[3] / "shared/data/real/known_holes"
 GSM8K = Path(__file__).parents[3] / "shared/data/real/gsm8k_openai/examples.parquet"
@@ -226,3 +227,24 @@ def test_texts_without_spaces_are_read_by_pairs_of_characters_and_marks() -> Non
         evidence = Evidence.from_table(table, id="id", outcome="error")
         report = groundfault.audit(evidence, ledger=None)
         assert report.modes[0].meaning == meaning
+
+
+@given(
+    st.lists(st.text("aKk bſsKİiıéÉßẞσςΣ日_'1", max_size=8), min_size=1, max_size=12),
+    st.lists(st.text("akbsiéßσ日_1", min_size=1, max_size=3), min_size=1, max_size=4),
+)
+def test_words_in_a_list_are_those_that_a_regular_expression_finds(
+    texts: list[str], words: list[str]
+) -> None:
+    text = pl.Series("text", [*texts, None], dtype=pl.String)
+    tests = [match_words([word]).terms[0] for word in words]
+    found = _find_words(tests, text)
+    for test in tests:
+        expected = text.to_frame().select(test.expression.fill_null(False).alias("on"))["on"]
+        assert found.get(test.sql, expected.to_numpy()).tolist() == expected.to_list()
+
+
+def test_words_are_looked_up_once_unless_case_has_three_letters() -> None:
+    tests = [match_words(["box"]).terms[0], match_words(["mr", "it's"]).terms[0]]
+    assert list(_find_words(tests, pl.Series(["Mr Box", None]))) == [tests[0].sql]
+    assert _find_words(tests, pl.Series(["Miſs Box"])) == {}

@@ -7,8 +7,8 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from groundfault.stats.near_duplicates import (
     _hash_to_column,
+    _hash_to_columns,
     find_near_duplicates,
-    list_trigrams,
 )
 
 TEXT = "The quick brown fox jumps over the lazy dog while twelve sleepy cats look on from a wall"
@@ -34,11 +34,17 @@ def test_texts_are_compared_with_those_before_them() -> None:
 def test_strangers_and_nothing() -> None:
     assert find_near_duplicates([TEXT], ["Six green bottles stand in a row by the door"]) == []
     assert find_near_duplicates([], [TEXT]) == []
-    assert list_trigrams("One two") == {"one two"}
-    assert list_trigrams("") == set()
+    assert find_near_duplicates(["", "One two"], ["one TWO", "two one"])[0].other == 0
 
 
 @pytest.mark.parametrize("gram", ["abcd", "1 2 ", "größ", "日本語の", "a😀b", "zz"])
 def test_grams_stand_in_the_columns_of_scikit_learn(gram: str) -> None:
     count = HashingVectorizer(analyzer=list, n_features=1 << 14, alternate_sign=False, norm=None)
     assert count.transform([[gram]]).indices.tolist() == [_hash_to_column(gram)]
+
+
+def test_long_texts_are_hashed_gram_by_gram() -> None:
+    text = "how many eggs, größer als 日本語の 4 a😀b?"
+    grams = [text[i : i + 4] for i in range(len(text) - 3)]
+    assert _hash_to_columns(text).tolist() == [_hash_to_column(gram) for gram in grams]
+    assert _hash_to_columns("abc").size == 0

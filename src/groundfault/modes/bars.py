@@ -263,10 +263,12 @@ class Permuter:
         mean = (np.arange(len(counts)) * self.rate).astype(np.int64)
         needed = np.where(counts.any(axis=1), counts.argmax(axis=1), self.units) + mean
         common = (self.rate, self.drawn < self.errors, needed, self.table)
-        kernels = [(kernel, (*own, *common)) for kernel, own in map(self._prepare, names)]
+        kernels = [self._prepare(name, common) for name in names]
         return count_bits(self.on, list(drawn), kernels)
 
-    def _prepare(self, name: str) -> tuple[Callable[..., float], tuple[object, ...]]:
+    def _prepare(
+        self, name: str, common: tuple[object, ...]
+    ) -> tuple[Callable[..., float], tuple[object, ...]]:
         """Return the kernel of a class, and what it reads beside a permutation's rows."""
         from groundfault.modes.compiled import find_least_pair, find_least_set
 
@@ -274,13 +276,15 @@ class Permuter:
         if name == "set":
             places = np.concatenate(list(language.values.values()))
             ends = np.cumsum([0, *(len(v) for v in language.values.values())])
-            support = language.pair_support[:, places]
-            values = (ends, language.plain[places], support)
-            return find_least_set, (language.plain, language.family, *values)
+            # that no unit has both is one unit here: no set has so few
+            units = np.maximum(language.pair_support[:, places], 1).astype(np.float32)
+            values = (ends, language.plain[places].astype(np.uint32), units)
+            own = (language.plain, language.family, *values)
+            return find_least_set, (*own, *common, tabulate_reach(self.table, self.rate))
         left, right, support = self._list_pairs(name)
         starts = np.searchsorted(left, np.arange(len(language.plain) + 1))
         few = (a.astype(np.uint32) for a in (right, support))
-        return find_least_pair, (language.plain, starts, *few)
+        return find_least_pair, (language.plain, starts, *few, *common)
 
     def _list_pairs(self, name: str) -> tuple[Ints, Ints, Ints]:
         """Return of each pair the place of its first condition, its second one, and its units."""
@@ -410,6 +414,23 @@ def tabulate_tails(units: int, errors: int) -> Counts:
         tails = np.logaddexp.accumulate(terms[:, ::-1], axis=1)[:, ::-1]
         table[s[:, 0], 1:] = np.minimum(tails[:, 1:width], 0)
     return table
+
+
+def tabulate_reach(table: Counts, rate: float) -> Counts:
+    """Return the least log tail of rules for at most half of the units, by excess squared over
+    size: up to each multiple of 1 / `REACH`."""
+    from groundfault.modes.compiled import REACH
+
+    reach = np.zeros(int(REACH * _DEVIATIONS**2), dtype=np.float32)
+    half = int((len(table) - 1) / MOST / 2)
+    step = max(1, _CELLS // table.shape[1])
+    for first in range(1, half + 1, step):
+        s = np.arange(first, min(first + step, half + 1))[:, None]
+        excess = (s * rate).astype(np.int64) + np.arange(table.shape[1]) - s * rate
+        places = np.minimum(REACH * np.maximum(excess, 0) ** 2 / s, len(reach) - 1).astype(np.intp)
+        some = table[s[:, 0]]
+        np.minimum.at(reach, places, np.where(np.isfinite(some), some, 0))
+    return np.minimum.accumulate(reach)
 
 
 def look_up(table: Counts, rate: float, support: Counts, failures: Counts) -> Counts:

@@ -98,7 +98,7 @@ class RuleLanguage:
         self.pair_support = bitset.count_and(plain, plain)
         self.mixed_support = bitset.count_and(plain, others)
         self.pairs = self._allow(self.pair_support, self.plain, self.plain)
-        self.pairs &= np.triu(np.ones_like(self.pairs), 1)
+        self.pairs[np.tri(len(self.plain), dtype=np.bool_)] = False
         self.mixed = self._allow(self.mixed_support, self.plain, self.others)
         if self.depth < 2:
             self.pairs[:], self.mixed[:] = False, False
@@ -120,7 +120,8 @@ class RuleLanguage:
         order = np.argsort(costs[self.coarse], kind="stable")[:limit]
         self.triple_places = np.sort(self.coarse[order])
         p = self.triple_places
-        self.triple_pairs = (self.pairs | self.pairs.T)[np.ix_(p, p)]
+        joined = self.pairs[np.ix_(p, p)]
+        self.triple_pairs = joined | joined.T
         self.triple_bits = self.bits[self.plain[p]]
         self.triple_support = self.pair_support[np.ix_(p, p)]
 
@@ -130,6 +131,11 @@ class RuleLanguage:
         ones."""
         literals = [self.literals[i] for i in self.plain]
         return np.array([p for p, one in enumerate(literals) if one.bounds is None], dtype=np.intp)
+
+    @cached_property
+    def pairs_in_contexts(self) -> Bools:
+        """Return which plain conditions join with each context: shape (contexts, plain)."""
+        return np.asarray(self.pairs[self.contexts] | self.pairs.T[self.contexts])
 
     @cached_property
     def values(self) -> dict[str, NDArray[np.intp]]:
@@ -170,8 +176,7 @@ class RuleLanguage:
             "set": self._count_sets(len(self.plain)) if self.depth > 1 else 0,
             "set of a pair": self._count_sets(int(self.pairs.sum())) if self.depth > 2 else 0,
             "words": sum(_count_subsets(len(v), MAX_WORDS) for v in self.word_families.values()),
-            "inside": int((self.pairs | self.pairs.T)[self.contexts].sum())
-            + int(self.mixed[self.contexts].sum()),
+            "inside": int(self.pairs_in_contexts.sum() + self.mixed[self.contexts].sum()),
             "partial": len(self.partial),
             "own": len(self.own),
         }

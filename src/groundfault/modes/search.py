@@ -7,7 +7,7 @@ rule of the language is paid for, so no way of picking among them can break the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,8 @@ _CONTEXTS = 60
 _EVEN = 0.8
 """Share of a set's excess that each value has: with less, sets join unlike values."""
 _STARTS = 6
+_BLOCK = 1 << 18
+"""Pairs that are scored at a time: 6 MB of sums, which stay in the processor's cache."""
 _HOPELESS = 0.5
 _NEED = 0.3
 
@@ -92,34 +94,65 @@ def search_inside(bars: Bars, strata: Strata) -> list[RuleProposal]:
     rate = whole[1] / np.maximum(whole[0], 1)
     proposals = []
     for places, allowed in (
-        (language.plain, (language.pairs | language.pairs.T)[language.contexts]),
+        (language.plain, language.pairs_in_contexts),
         (language.others, language.mixed[language.contexts]),
     ):
-        units, losses, _ = _sum(language.bits[contexts], language.bits[places], strata)
-        scores = score_counts(units, losses, units * rate[:, None], z)
-        for flat in _best(np.where(allowed, scores, -9.0), _TOP):
-            i, j = divmod(int(flat), len(places))
+        best = _Best(_TOP)
+        for first, sums in _sum_blocks(language.bits[contexts], language.bits[places], strata):
+            row, column = np.nonzero(allowed[first : first + sums.shape[1]])
+            units, losses, _ = sums[:, row, column]
+            scores = score_counts(units, losses, units * rate[row + first], z)
+            best.add(row + first, column, scores)
+        for i, j, score in best.list():
             rule = ModeRule(((int(contexts[i]),), (int(places[j]),)), "inside")
-            proposals.append(RuleProposal(rule, language.mask(rule), float(scores[i, j])))
+            proposals.append(RuleProposal(rule, language.mask(rule), score))
     return sorted(proposals, key=lambda p: -p.score)
 
 
+class _Best:
+    """The pairs of rows of the best positive scores."""
+
+    def __init__(self, top: int) -> None:
+        self.top = top
+        self.pairs: list[tuple[int, int, float]] = []
+
+    def add(self, left: NDArray[np.intp], right: NDArray[np.intp], scores: Floats) -> None:
+        """Keep the best of some more pairs."""
+        more = _best(scores, self.top)
+        parts = (left[more].tolist(), right[more].tolist(), scores[more].tolist())
+        self.pairs += zip(*parts, strict=True)
+
+    def list(self) -> list[tuple[int, int, float]]:
+        """Return the places of the best, and their scores, best first."""
+        return sorted(self.pairs, key=lambda pair: (-pair[2], pair))[: self.top]
+
+
 def _search_all(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
-    language = bars.language
+    language, plain = bars.language, bars.language.plain
     yield from _search_singles(bars, strata)
     if language.depth < 2:
         return
-    plain = language.bits[language.plain]
-    sums = _sum(plain, plain, strata)
-    scores = np.where(language.pairs, _score(sums, _z(bars, "pair")), -9.0)
-    yield from _list_pairs(language.plain, language.plain, scores, "pair")
+    places = language.triple_places
+    errors = np.zeros((len(places), len(places)))
+    pairs, bits = _Best(2 * _TOP), language.bits[plain]
+    for first, sums in _sum_blocks(bits, bits, strata, upper=True):
+        last = first + sums.shape[1]
+        row, column = np.nonzero(language.pairs[first:last, first:])
+        scores = _score(sums[:, row, column], _z(bars, "pair"))
+        pairs.add(row + first, column + first, scores)
+        own, later = (places >= first) & (places < last), places >= first
+        errors[np.ix_(own, later)] = sums[1][np.ix_(places[own] - first, places[later] - first)]
+    best = pairs.list()
+    yield from _list_pairs(plain, plain, best, "pair")
     if language.counts["mixed"]:
-        mixed = _score(_sum(plain, language.bits[language.others], strata), _z(bars, "mixed"))
-        scores_mixed = np.where(language.mixed, mixed, -9.0)
-        yield from _list_pairs(language.plain, language.others, scores_mixed, "mixed")
+        mixed = _Best(2 * _TOP)
+        for first, sums in _sum_blocks(bits, language.bits[language.others], strata):
+            row, column = np.nonzero(language.mixed[first : first + sums.shape[1]])
+            mixed.add(row + first, column, _score(sums[:, row, column], _z(bars, "mixed")))
+        yield from _list_pairs(plain, language.others, mixed.list(), "mixed")
     if language.counts["triple"]:
-        yield from _search_triples(bars, strata, sums, float(scores.max(initial=0.0)))
-    yield from _search_sets(bars, strata, sums, scores)
+        yield from _search_triples(bars, strata, errors, best[0][2] if best else 0.0)
+    yield from _search_sets(bars, strata, [(i, j) for i, j, _ in best[:_CONTEXTS]])
     yield from _search_words(bars, strata)
 
 
@@ -129,6 +162,19 @@ def _sum(a: Bits, b: Bits, strata: Strata) -> Floats:
         a, b, strata.inside, losses.planes, losses.scale, strata.layout.runs, strata.rates
     )
     return sums
+
+
+def _sum_blocks(
+    a: Bits, b: Bits, strata: Strata, *, upper: bool = False
+) -> Iterator[tuple[int, Floats]]:
+    """Yield `sum_pairs` of some of the rows, with the place of the first of them: all pairs at once
+    take gigabytes.
+
+    ``upper`` leaves out the columns before the first of these rows.
+    """
+    step = max(1, _BLOCK // max(1, len(b)))
+    for first in range(0, len(a), step):
+        yield first, _sum(a[first : first + step], b[first:] if upper else b, strata)
 
 
 def _score(sums: Floats, z: float) -> Floats:
@@ -166,20 +212,18 @@ def _search_singles(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
 
 
 def _list_pairs(
-    left: NDArray[np.intp], right: NDArray[np.intp], scores: Floats, kind: str
+    left: NDArray[np.intp], right: NDArray[np.intp], best: list[tuple[int, int, float]], kind: str
 ) -> Iterator[ModeRule]:
-    for flat in _best(scores, 2 * _TOP):
-        i, j = divmod(int(flat), len(right))
+    for i, j, _ in best:
         yield ModeRule(((int(left[i]),), (int(right[j]),)), kind)
 
 
 def _search_triples(
-    bars: Bars, strata: Strata, sums: Floats, best_pair: float
+    bars: Bars, strata: Strata, errors: Floats, best_pair: float
 ) -> Iterator[ModeRule]:
     language, losses = bars.language, strata.losses
     z, p = _z(bars, "triple"), language.triple_places
     # no third condition does better than to leave the failures of a pair alone
-    errors = sums[1][np.ix_(p, p)]
     most = score_counts(errors, errors, errors * strata.rates.min(), z)
     best, third = search_triples(
         language.triple_bits,
@@ -201,30 +245,30 @@ def _search_triples(
         yield ModeRule(tuple((int(places[x]),) for x in (i, j, k)), "triple")
 
 
-def _search_sets(bars: Bars, strata: Strata, sums: Floats, scores: Floats) -> Iterator[ModeRule]:
-    """Yield sets of values of one column, inside one condition or a pair of them."""
+def _search_sets(bars: Bars, strata: Strata, pairs: list[tuple[int, int]]) -> Iterator[ModeRule]:
+    """Yield sets of values of one column, inside one condition or one of the best pairs."""
     language, plain = bars.language, bars.language.plain
-    pairs = [divmod(int(flat), len(plain)) for flat in _best(scores, _CONTEXTS)]
     for places in language.values.values():
-        family, whole = language.family[plain[places[0]]], sums[:, places, places]
+        values, family = language.bits[plain[places]], language.family[plain[places[0]]]
+        whole = strata.count_new(values)
         contexts = np.flatnonzero(language.family[plain] != family)
-        inner = sums[:, contexts][:, :, places]
-        for context, values in _search_family(bars, inner, whole, places, "set"):
-            yield ModeRule(((int(plain[contexts[context]]),), values), "set")
+        inner = _sum(language.bits[plain[contexts]], values, strata)
+        for context, some in _search_family(bars, inner, whole, places, "set"):
+            yield ModeRule(((int(plain[contexts[context]]),), some), "set")
         apart = [p for p in pairs if family not in language.family[plain[list(p)]]]
         if not apart or not language.counts["set of a pair"]:
             continue
         masks = np.stack([language.bits[plain[i]] & language.bits[plain[j]] for i, j in apart])
-        inner = _sum(masks, language.bits[plain[places]], strata)
-        for context, values in _search_family(bars, inner, whole, places, "set of a pair"):
+        inner = _sum(masks, values, strata)
+        for context, some in _search_family(bars, inner, whole, places, "set of a pair"):
             i, j = apart[context]
-            yield ModeRule(((int(plain[i]),), (int(plain[j]),), values), "set of a pair")
+            yield ModeRule(((int(plain[i]),), (int(plain[j]),), some), "set of a pair")
 
 
 def _search_family(
     bars: Bars,
     sums: Floats,
-    whole: Floats,
+    whole: Sequence[Floats],
     places: NDArray[np.intp],
     kind: str,
 ) -> Iterator[tuple[int, tuple[int, ...]]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from groundfault.core.rules import quote
 from groundfault.modes.lexicon import detect_languages, list_function_words
 from groundfault.modes.template_rules import draft_templates
 from groundfault.modes.templates import find_templates
-from groundfault.modes.text_conditions import MIN_TEXTS, Draft, match, match_words
+from groundfault.modes.text_conditions import MIN_TEXTS, Draft, Term, match, match_words
 from groundfault.modes.text_shapes import draft_shapes
 
 _SAMPLE = 20_000
@@ -46,6 +46,14 @@ _TOPIC_WORDS = 150
 _TOPIC_SHARES = (0.01, 0.2)
 _TOPIC_SIZES = (3, 15)
 _DIMENSIONS = 20
+# letters of three cases, such as the long s: a regular expression takes more for equal than small
+# letters tell
+_ODD_CASE = (
+    "[\u00b5\u017f\u0345\u01c4-\u01cc\u01f1-\u01f3\u0390-\u03f5\u13a0-\u13fd"
+    "\u1c80-\u1c88\u1e9b\u1f80-\u1fff\u2126-\u212b\uab70-\uabbf]"
+)
+# texts whose words are listed at a time: a hundred million letters of the longest that are usual
+_LISTED = 50_000
 # mean information of two words of a topic, in nats
 _COHERENCE = 0.5
 _ROUNDS = 20
@@ -300,9 +308,12 @@ def _evaluate(drafts: Iterable[Draft], text: pl.Series) -> Iterator[TextConditio
     column, present = quote(text.name), text.is_not_null().to_numpy()
     # each test once, however many literals share or negate it
     terms = {term.sql: term for draft in drafts for term in draft.condition.terms}
+    passes = _find_words([term for term in terms.values() if term.words], text)
     frame = text.alias("text").to_frame()
-    results = frame.select(term.expression.alias(sql) for sql, term in terms.items())
-    passes = {sql: results[sql].fill_null(False).to_numpy() for sql in terms}
+    results = frame.select(
+        term.expression.alias(sql) for sql, term in terms.items() if sql not in passes
+    )
+    passes |= {one.name: one.fill_null(False).to_numpy() for one in results}
     for draft in drafts:
         on = present.copy()
         for term in draft.condition.terms:
@@ -310,6 +321,38 @@ def _evaluate(drafts: Iterable[Draft], text: pl.Series) -> Iterator[TextConditio
         rule = draft.condition.sql.replace("{}", column)
         family, meaning = f"{text.name} {draft.family}", f"{text.name} {draft.meaning}"
         yield TextCondition(family, rule, meaning, draft.cost, on, draft.value)
+
+
+def _find_words(tests: Sequence[Term], text: pl.Series) -> dict[str, NDArray[np.bool_]]:
+    """Return, by their SQL, the tests for words that one list of each text's words decides.
+
+    A regular expression with the borders of a word reads every text again for each test.
+    """
+    words = {word for test in tests for word in test.words}
+    known = {word for word in words if re.fullmatch(r"\w+", word)}
+    if not known or text.str.contains(_ODD_CASE).any():
+        return {}
+    holds = {word: np.zeros(text.len(), dtype=np.bool_) for word in known}
+    for start in range(0, text.len(), _LISTED):
+        found = (
+            text.slice(start, _LISTED)
+            .str.to_lowercase()
+            .str.extract_all(r"\w+")
+            .alias("word")
+            .to_frame()
+            .with_row_index("row", start)
+            .explode("word")
+            .filter(pl.col("word").is_in(known))
+            .group_by("word")
+            .agg("row")
+        )
+        for word, rows in found.iter_rows():
+            holds[word][rows] = True
+    return {
+        test.sql: np.any([holds[word] for word in test.words], axis=0)
+        for test in tests
+        if known.issuperset(test.words)
+    }
 
 
 def _keep_different(literals: Iterable[TextCondition]) -> list[TextCondition]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -29,11 +29,14 @@ class Term:
         The same over `TEXT`.
     holds : bool
         Whether the text has to pass it, or to fail it.
+    words : tuple of str
+        Words one of which the text has to have, where that is the whole test.
     """
 
     sql: str
     expression: pl.Expr = field(compare=False)
     holds: bool = True
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class TextTest:
 
     def __invert__(self) -> TextTest:
         (term,) = self.terms
-        return TextTest((Term(term.sql, term.expression, not term.holds),))
+        return TextTest((replace(term, holds=not term.holds),))
 
 
 @dataclass(frozen=True)
@@ -91,4 +94,5 @@ def match(pattern: str, *, any_case: bool = False) -> TextTest:
 def match_words(words: Sequence[str]) -> TextTest:
     """Return the text has one of these words, in any case."""
     inner = "|".join(re.escape(word) for word in words)
-    return match(rf"\b{inner}\b" if len(words) == 1 else rf"\b({inner})\b", any_case=True)
+    test = match(rf"\b{inner}\b" if len(words) == 1 else rf"\b({inner})\b", any_case=True)
+    return TextTest((replace(test.terms[0], words=tuple(words)),))

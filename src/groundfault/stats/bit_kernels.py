@@ -44,9 +44,9 @@ def count_shared(bits: Bits, planes: Bits) -> Ints:
 @njit(cache=True, nogil=True)
 def _count(bits: Bits, out: Ints, first: int, step: int) -> None:  # pragma: no cover - compiled
     for j in range(first, bits.shape[0], step):
-        total = np.uint64(0)
+        total = np.int64(0)
         for w in range(bits.shape[1]):
-            total += popcount(bits[j, w])
+            total += np.int64(popcount(bits[j, w]))
         out[j] = total
 
 
@@ -56,7 +56,7 @@ def _count_and(
 ) -> None:  # pragma: no cover - compiled
     for j in range(first, bits.shape[0], step):
         for p in range(planes.shape[0]):
-            total = np.uint64(0)
+            total = np.int64(0)  # signed: only so do processors count several words at once
             for w in range(bits.shape[1]):
-                total += popcount(bits[j, w] & planes[p, w])
+                total += np.int64(popcount(bits[j, w] & planes[p, w]))
             out[j, p] = total

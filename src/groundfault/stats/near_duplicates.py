@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -94,32 +94,24 @@ def find_near_duplicates(
     ]
 
 
-def list_trigrams(text: str) -> set[str]:
-    """Return distinct word 3-grams of a text in lower case; of fewer than three words, all in
-    one."""
-    words = _WORD.findall(text.lower())
-    return {" ".join(words[i : i + 3]) for i in range(max(len(words) - 2, 1))} if words else set()
-
-
 def _compare_words(
     everything: list[str], first: int, jaccard: float, containment: float
 ) -> Iterator[DuplicatePair]:
-    places: dict[str, int] = {}
-    grams = _tabulate(
-        map(list_trigrams, everything), lambda gram: places.setdefault(gram, len(places))
-    )
-    if not places:  # no text has a word
+    grams = _tabulate_trigrams(everything)
+    if not grams.shape[1]:  # no text has a word
         return
     # containment alone ignores common 3-grams: a short text may consist of little else
     rare = grams[:, _find_rare_columns(grams)]
-    for start in range(first, len(everything), _ROWS):
-        for how, threshold, table in (
-            ("jaccard", jaccard, grams),
-            ("containment", containment, rare),
-        ):
-            size = np.asarray(table.sum(axis=1)).ravel()
+    for how, threshold, table in (
+        ("jaccard", jaccard, grams),
+        ("containment", containment, rare),
+    ):
+        size = np.asarray(table.sum(axis=1)).ravel()
+        common = table[:, np.asarray(table.sum(axis=0)).ravel() > 1]
+        turned = common.T.tocsr()
+        for start in range(first, len(everything), _ROWS):
             # a sparse product meets only pairs that share a 3-gram, of which there are few
-            both = (table[start : start + _ROWS] @ table.T).tocoo()
+            both = (common[start : start + _ROWS] @ turned).tocoo()
             row, column, shared = both.row + start, both.col, both.data
             fewer = np.minimum(size[row], size[column])
             if how == "jaccard":
@@ -133,10 +125,9 @@ def _compare_words(
 def _compare_letters(
     everything: list[str], first: int, min_cosine: float
 ) -> Iterator[DuplicatePair]:
-    letters = map(normalise_text, everything)
-    grams = ([text[i : i + 4] for i in range(len(text) - 3)] for text in letters)
     # hashing needs no vocabulary of all character 4-grams; counts of colliding ones add up
-    vectors = _tabulate(grams, _hash_to_column).astype(np.float32)
+    columns = [_hash_to_columns(normalise_text(text)) for text in everything]
+    vectors = _tabulate(columns).astype(np.float32)
     rare = _find_rare_columns(vectors)
     if not rare.any():
         return
@@ -157,7 +148,23 @@ def _compare_letters(
         yield from _pairs("letters", row[at] - first, column[at], np.minimum(cosine[at], 1.0))
 
 
-def _tabulate(texts: Iterable[Iterable[str]], find_column: Callable[[str], int]) -> Any:
+def _tabulate_trigrams(texts: Iterable[str]) -> Any:
+    """Return which text has which word 3-gram, each once: a sparse matrix, as `_tabulate`'s."""
+    codes: dict[str, int] = {}
+    rows = []
+    for text in texts:
+        words = [codes.setdefault(word, len(codes)) for word in _WORD.findall(text.lower())]
+        # of fewer than three words, all in one: what is missing is a word of its own
+        rows.append(np.array(words + [-1] * (3 - len(words)) if words else [], dtype=np.int64))
+    triples = [np.column_stack([row[:-2], row[1:-1], row[2:]]) for row in rows]
+    at = np.concatenate(triples) + 1
+    pairs = np.unique(at[:, 0] * (len(codes) + 1) + at[:, 1], return_inverse=True)[1]
+    grams = np.unique(pairs * (len(codes) + 1) + at[:, 2], return_inverse=True)[1]
+    ends = np.cumsum([len(row) for row in triples])[:-1]
+    return _tabulate([np.unique(row) for row in np.split(grams, ends)])
+
+
+def _tabulate(texts: Sequence[NDArray[np.int32]] | Sequence[NDArray[np.int64]]) -> Any:
     """Return how often each text has what stands in each column: a sparse matrix, shape (n,
     columns).
 
@@ -165,15 +172,37 @@ def _tabulate(texts: Iterable[Iterable[str]], find_column: Callable[[str], int])
     """
     from scipy.sparse import csr_matrix
 
-    columns: list[int] = []
-    ends = [0]
-    for grams in texts:
-        columns += map(find_column, grams)
-        ends.append(len(columns))
-    shape = (len(ends) - 1, max(columns, default=-1) + 1)
+    columns, ends = np.concatenate(texts), np.cumsum([0, *map(len, texts)])
+    shape = (len(texts), int(columns.max(initial=-1)) + 1)
     table = csr_matrix((np.ones(len(columns), dtype=np.int32), columns, ends), shape=shape)
     table.sum_duplicates()
     return table
+
+
+def _hash_to_columns(text: str) -> NDArray[np.int32]:
+    """Return the column of each of a text's 4-grams of letters: shape (max(0, letters - 3),).
+
+    Letters of one byte are hashed together, as they are mostly; others gram by gram.
+    """
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    if len(codes) < 4:
+        return np.zeros(0, dtype=np.int32)
+    windows = np.lib.stride_tricks.sliding_window_view(codes, 4)
+    columns = _hash_words(windows @ np.array([1, 1 << 8, 1 << 16, 1 << 24], dtype=np.uint32))
+    for i in np.flatnonzero((windows >= 128).any(axis=1)).tolist():
+        columns[i] = _hash_to_column(text[i : i + 4])
+    return columns
+
+
+def _hash_words(words: NDArray[np.uint32]) -> NDArray[np.int32]:
+    """Return `_hash_to_column` of four bytes each, as little-endian words."""
+    value: Any = words * np.uint32(0xCC9E2D51)
+    value = (value << 15 | value >> 17) * np.uint32(0x1B873593)
+    value = (value << 13 | value >> 19) * np.uint32(5) + np.uint32(0xE6546B64) ^ np.uint32(4)
+    value = (value ^ value >> 16) * np.uint32(0x85EBCA6B)
+    value = (value ^ value >> 13) * np.uint32(0xC2B2AE35)
+    value ^= value >> 16
+    return np.asarray(np.abs(value.view(np.int32).astype(np.int64)) % _FEATURES, dtype=np.int32)
 
 
 @lru_cache(maxsize=1 << 17)
