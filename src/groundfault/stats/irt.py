@@ -89,7 +89,6 @@ def fit(
     penalty: tuple[float, float] = (0.5, 2.0),
     tolerance: float = 1e-4,
     max_iterations: int = 200,
-    start: ItemResponse | None = None,
 ) -> ItemResponse:
     """Fit abilities and items together, by penalised likelihood.
 
@@ -104,8 +103,6 @@ def fit(
     tolerance : float
         Stop when no ability, and no item by root mean square, moves by more.
     max_iterations : int
-    start : ItemResponse, optional
-        Where to start from: a fit of like data saves most of the iterations.
 
     Notes
     -----
@@ -114,8 +111,7 @@ def fit(
     grow in number; slopes of single items are biased to the mean slope by design. Rasch 1960;
     Birnbaum 1968; Mislevy 1986, doi:10.1007/BF02293979 (penalties)."""
     right, tries = _counts(passes), _counts(trials)
-    state = start or _start(right, tries)
-    state = replace(state, parameters=parameters, penalty=penalty, converged=False)
+    state = replace(_start(right, tries), parameters=parameters, penalty=penalty, converged=False)
     for iteration in range(1, max_iterations + 1):
         # alternating steps, standardised each time: scale and origin of ability are not identified
         step = _standardise(_ability_step(right, tries, state))

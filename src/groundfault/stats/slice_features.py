@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,12 +41,7 @@ class LargerInside:
 
 
 def compare_means(
-    members: Bools,
-    values: Floats,
-    permutations: int,
-    rng: np.random.Generator,
-    *,
-    progress: Callable[[int], object] | None = None,
+    members: Bools, values: Floats, permutations: int, rng: np.random.Generator
 ) -> LargerInside:
     """Return permutation tests of features having a larger mean inside a slice than outside.
 
@@ -59,8 +54,6 @@ def compare_means(
     permutations : int
         Number B of random permutations; p-values are (1 + exceedances) / (B + 1).
     rng : numpy.random.Generator
-    progress : callable, optional
-        Called with the number of permutations done since the last call.
 
     Notes
     -----
@@ -100,8 +93,6 @@ def compare_means(
         z = inside @ centred[:, rng.permutation(n)].T / scale
         exceed += z >= statistics
         beyond += _remove_skew(z, skew).max(initial=-np.inf) >= level
-        if progress is not None:
-            progress(1)
     total = values.sum(axis=1)
     within = inside @ values.T
     return LargerInside(
