@@ -37,7 +37,7 @@ from groundfault.stats import agreement as raters
 from groundfault.stats.agreement import Agreement
 from groundfault.stats.intervals import Unseen, clopper_pearson, estimate_unseen, rogan_gladen
 from groundfault.stats.prediction_powered import find_interval
-from groundfault.transcripts.reading import read_transcripts
+from groundfault.transcripts.steps import read_transcripts
 
 Floats = NDArray[np.float64]
 Side = Literal["failing", "passing"]

@@ -229,6 +229,56 @@ def phoenix_csv() -> list[dict[str, Any]]:
     return flat
 
 
+def mark_otlp(**values: Any) -> list[dict[str, Any]]:
+    """Attributes as OTLP writes them; two underscores stand for a dot."""
+    kinds = {str: "stringValue", int: "intValue", float: "doubleValue"}
+    return [
+        {
+            "key": key.replace("__", "."),
+            "value": {kinds[type(v)]: str(v) if isinstance(v, int) else v},
+        }
+        for key, v in values.items()
+    ]
+
+
+def make_otlp_trace(number: int, score: float) -> list[dict[str, Any]]:
+    """The spans of one trace, last first; the evaluation is an event of the agent's span."""
+    trace = {"traceId": f"t{number}"}
+    result = mark_otlp(gen_ai__evaluation__name="solved", gen_ai__evaluation__score__value=score)
+    return [
+        {
+            **trace,
+            "spanId": "c",
+            "name": "execute_tool pay",
+            "startTimeUnixNano": "30",
+            "status": {"code": 2, "message": "Error: no funds"},
+            "attributes": mark_otlp(
+                gen_ai__operation__name="execute_tool", gen_ai__tool__name="pay"
+            ),
+        },
+        {
+            **trace,
+            "spanId": "b",
+            "name": "chat",
+            "startTimeUnixNano": "20",
+            "attributes": mark_otlp(
+                gen_ai__operation__name="chat",
+                gen_ai__request__model="m",
+                gen_ai__usage__output_tokens=7,
+                gen_ai__output__messages="I will pay.",
+            ),
+        },
+        {
+            **trace,
+            "spanId": "a",
+            "name": "invoke_agent desk",
+            "startTimeUnixNano": "10",
+            "attributes": mark_otlp(gen_ai__operation__name="invoke_agent"),
+            "events": [{"name": "gen_ai.evaluation.result", "attributes": result}],
+        },
+    ]
+
+
 LANGFUSE = [
     {
         "id": f"s{i}",
@@ -386,6 +436,13 @@ def all_samples(folder: Path) -> dict[str, Path]:
         "bfcl": bfcl.rename(bfcl.with_suffix(".json")),
         "phoenix": write_json(folder / "experiment.json", PHOENIX),
         "langfuse": write_json(folder / "scores.jsonl", LANGFUSE),
+        "opentelemetry": write_json(
+            folder / "traces.jsonl",
+            [
+                {"resourceSpans": [{"scopeSpans": [{"spans": make_otlp_trace(n, n / 2)}]}]}
+                for n in range(3)
+            ],
+        ),
         "label_studio": write_json(folder / "project-1.json", LABEL_STUDIO),
         "lighteval": parquet,
     }

@@ -10,8 +10,7 @@ import pytest
 
 from groundfault import Evidence, audit
 from groundfault.core.conversations import holds_conversations, open_conversation
-from groundfault.transcripts.reading import read_transcripts
-from groundfault.transcripts.steps import tabulate_steps
+from groundfault.transcripts.steps import read_transcripts, tabulate_steps
 
 OPENAI = [
     {"role": "system", "content": "be brief"},

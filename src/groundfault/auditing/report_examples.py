@@ -28,7 +28,7 @@ from groundfault.core.units import Marks
 from groundfault.errors import InputError
 from groundfault.modes.examples import choose_examples, find_near, select_losses
 from groundfault.modes.mode import Mode, ModeExample, Side
-from groundfault.transcripts.reading import read_transcripts
+from groundfault.transcripts.steps import read_transcripts
 
 MAX_EXAMPLES = 200
 """Examples of one side, at most."""

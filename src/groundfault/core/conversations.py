@@ -52,6 +52,21 @@ def open_conversation(value: Any) -> list[dict[str, Any]]:
     return [item for item in items if isinstance(item, dict)]
 
 
+def read_attributes(value: Any) -> dict[str, Any]:
+    """Return attributes as a mapping; OTLP writes them as a list of typed values."""
+    if isinstance(value, list):
+        pairs = [(one.get("key"), one.get("value")) for one in value if isinstance(one, dict)]
+        return {str(key): _read_typed(typed) for key, typed in pairs}
+    return value if isinstance(value, dict) else {}
+
+
+def _read_typed(typed: Any) -> Any:
+    """Return a value of OTLP, such as ``{"intValue": "3"}``: its whole numbers are in quotes."""
+    kind, value = next(iter(typed.items()), ("", None)) if isinstance(typed, dict) else ("", typed)
+    is_whole = kind == "intValue" and str(value).lstrip("-").isdecimal()
+    return int(str(value)) if is_whole else value
+
+
 def _parse_leniently(value: str) -> Any:
     """Return JSON as Python writes it, with NaN; None for anything else."""
     try:

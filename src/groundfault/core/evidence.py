@@ -304,8 +304,8 @@ class Evidence:
 
     @cached_property
     def transcripts(self) -> pl.DataFrame:
-        """Return the steps of all runs of agents: `groundfault.transcripts.reading.read_steps`."""
-        from groundfault.transcripts.reading import read_steps
+        """Return the steps of all runs of agents: `groundfault.transcripts.steps.read_steps`."""
+        from groundfault.transcripts.steps import read_steps
 
         return read_steps(self.frame, self.roles, self.account)
 

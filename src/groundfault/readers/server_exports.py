@@ -87,7 +87,7 @@ def _find_keys(start: bytes, suffix: str) -> frozenset[str]:
     return frozenset(name.decode("utf-8", "replace") for name in _KEY.findall(start))
 
 
-def _read_rows(path: Path) -> Iterator[dict[str, Any]]:
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     """Read the rows of an export; of a JSON object its ``data``, else the object as the only row.
 
     Raises
@@ -118,7 +118,7 @@ def _parse_cell(value: Any) -> Any:
     return value
 
 
-def _plain(value: Any) -> str | None:
+def plain(value: Any) -> str | None:
     """Return a text; of a mapping with one entry, such as ``{"question": ...}``, that entry's."""
     value = _parse_cell(value)
     if isinstance(value, dict) and len(value) == 1:
@@ -126,7 +126,7 @@ def _plain(value: Any) -> str | None:
     return text(value)
 
 
-def _judge(label: Any) -> float | None:
+def judge(label: Any) -> float | None:
     """Return 1 or 0 for a label that can only mean right or wrong; None for any other."""
     return _VERDICTS.get(label.strip().lower()) if isinstance(label, str) else None
 
@@ -158,11 +158,11 @@ class Phoenix(ServerExport):
 
     def list_scores(self, path: Path) -> Iterator[Observation]:
         """Read runs of an experiment, or spans."""
-        pairs = (pair for row in _read_rows(path) for pair in _pair_annotations(row))
+        pairs = (pair for row in read_rows(path) for pair in _pair_annotations(row))
         for position, (run, annotation) in enumerate(pairs, 1):
             score, label = number(annotation.get("score")), annotation.get("label")
             is_error = run.get("error") or annotation.get("error") or label == _NOT_PARSED
-            value = _judge(label) if score is None else score
+            value = judge(label) if score is None else score
             latency, repetition = number(run.get("latency_ms")), run.get("repetition_number")
             measurements = {
                 "position": position,
@@ -179,9 +179,9 @@ class Phoenix(ServerExport):
                 scorer=text(annotation.get("name") or annotation.get("annotation_name")) or "",
                 # repetition_number counts from 1, as epochs do
                 epoch=repetition if isinstance(repetition, int) else 1,
-                prompt=_plain(run.get("input")),
-                response=_plain(run.get("output")),
-                target=_plain(run.get("reference_output")),
+                prompt=plain(run.get("input")),
+                response=plain(run.get("output")),
+                target=plain(run.get("reference_output")),
                 attributes=mapping(_parse_cell(run.get("metadata"))),
                 measured=drop_empty(measurements),
                 origin=text(annotation.get("id")),
@@ -245,14 +245,15 @@ class Langfuse(ServerExport):
 
     def list_scores(self, path: Path) -> Iterator[Observation]:
         """Read the scores of an export."""
-        scores = (each for row in _read_rows(path) for each in _list_scores(row))
-        for position, (source, score, epoch) in enumerate(scores, 1):
+        rows = enumerate(read_rows(path))
+        scores = ((run, *each) for run, row in rows for each in _list_scores(row))
+        for position, (run, source, score, epoch) in enumerate(scores, 1):
             trace, raw = text(_either(source, "traceId")), score.get("value")
             words = raw if isinstance(raw, str) else None
             category, value = text(_either(score, "stringValue")) or words, parse_number(raw)
             # the number beside a category is one that the project assigned to it, not a measure
             if value is None or _either(score, "dataType") in ("CATEGORICAL", "TEXT", "CORRECTION"):
-                value = _judge(category)
+                value = judge(category)
             name = _either(score, "observationId") or source.get("id")
             task = _either(score, "traceName") or _either(source, "traceName", "name")
             measurements = {
@@ -271,13 +272,22 @@ class Langfuse(ServerExport):
                 task=text(task) or "",
                 epoch=epoch,
                 group=trace,
-                prompt=_plain(source.get("input")),
-                response=_plain(source.get("output")),
+                prompt=plain(source.get("input")),
+                response=plain(source.get("output")),
                 attributes={**mapping(_parse_cell(source.get("metadata"))), **tags},
                 measured=drop_empty(measurements),
                 # exports of two weeks that overlap hold the same scores
                 origin=text(score.get("id")),
+                # a score of one observation is of a part of the run
+                transcript=None if _either(score, "observationId") else run,
             )
+
+    def read_conversations(self, path: Path) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+        """Yield the observations of each trace that was downloaded whole, in their order."""
+        for run, row in enumerate(read_rows(path)):
+            parts = listing(row.get("observations", mapping(row.get("trace")).get("observations")))
+            if parts and isinstance(parts[0], dict):
+                yield run, sorted(parts, key=lambda part: str(_either(part, "startTime")))
 
 
 def _list_scores(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any], int]]:
@@ -340,7 +350,7 @@ class LabelStudio(ServerExport):
     def list_scores(self, path: Path) -> Iterator[Observation]:
         """Read one observation a decision."""
         epochs: dict[str, int] = {}
-        for position, row in enumerate(_read_rows(path), 1):
+        for position, row in enumerate(read_rows(path), 1):
             # JSON-MIN and CSV have a row an annotation, the task's data and controls side by side
             is_short = "annotations" not in row
             data = mapping(row.get("data"))
@@ -381,7 +391,7 @@ def _find_controls(data: dict[str, Any]) -> list[tuple[str, Any]]:
     return [
         (name, value)
         for name, value in ratings
-        if _judge(value) is not None or "rating" in mapping(values[name])
+        if judge(value) is not None or "rating" in mapping(values[name])
     ]
 
 
@@ -390,7 +400,7 @@ def _read_decision(
 ) -> Observation:
     score = number(decision)
     fields = {
-        ours: _plain(next((data[n] for n in names if n in data), None))
+        ours: plain(next((data[n] for n in names if n in data), None))
         for ours, names in _WORDS.items()
     }
     who = annotation.get("completed_by", annotation.get("annotator"))
@@ -402,7 +412,7 @@ def _read_decision(
     }
     return Observation(
         "",
-        *settle(_judge(decision) if score is None else score),
+        *settle(judge(decision) if score is None else score),
         scorer=scorer,
         model=fields["model"] or "",
         task=fields["task"] or "",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from groundfault.base.reading import read_bytes, readable
+from groundfault.core.conversations import open_conversation
 from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.account import OfficialFigure
@@ -76,7 +77,28 @@ class SweBench:
             return Log(list(_read_map(path, content)), "swebench")
         notes: list[str] = []
         rows = list(_read_run(path, lists, notes))
+        for position, row in enumerate(rows, 1):
+            row.transcript = position if _find_trajectory(path, row.example_id) else None
         return Log(rows, "swebench", notes, official=_read_figure(content, lists, rows))
+
+    def read_conversations(self, path: Path) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+        """Yield the turns of SWE-agent of each instance of a run, whose trajectory lies beside."""
+        for row in self.read(path).observations:
+            place = _find_trajectory(path, row.example_id)
+            if place and row.transcript:
+                yield (
+                    row.transcript,
+                    open_conversation(read_bytes(place).decode("utf-8", "replace")),
+                )
+
+
+def _find_trajectory(path: Path, instance: str) -> Path | None:
+    """Return the trajectory of an instance, in the folder of the results or the one above."""
+    if "/" in instance or "\\" in instance:
+        return None  # the id of a log is no path to read
+    folders = [f / name for f in path.absolute().parents[:2] for name in (".", "trajs", instance)]
+    places = (folder / f"{instance}.traj" for folder in folders)
+    return next((place for place in places if place.is_file()), None)
 
 
 def _read_figure(

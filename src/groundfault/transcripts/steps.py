@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import polars as pl
 
-from groundfault.core.conversations import open_conversation
+from groundfault import readers
+from groundfault.core.conversations import (
+    TRANSCRIPT,
+    list_conversations,
+    open_conversation,
+    read_attributes,
+)
+from groundfault.errors import InputError, PlanError
+from groundfault.readers.importing import digest_log
+
+if TYPE_CHECKING:
+    from groundfault.core.roles import Roles
+    from groundfault.readers.account import Account, LogRead
 
 SCHEMA: dict[str, Any] = {
     "run": pl.UInt32,
@@ -35,7 +49,7 @@ SCHEMA: dict[str, Any] = {
 _MAX_STEPS = 10_000
 """Steps of one run that are read: a loop that never ends has no more to say."""
 _BATCH = 500
-"""Runs whose texts are in memory at once: some 10 MB."""
+"""Runs whose texts, or cells of a table, are Python objects at once: some 10 MB."""
 
 # what tools and people write when something went wrong, at the start of a result or anywhere in it
 _ERROR = (
@@ -250,11 +264,11 @@ def _read_action(turn: Mapping[str, Any]) -> Iterator[Step]:
 
 def _read_span(span: Mapping[str, Any]) -> Iterator[Step]:
     """Yield the steps of a span: of OpenTelemetry's GenAI conventions, Langfuse or Phoenix."""
-    marks = _read_attributes(span.get("attributes"))
+    marks = read_attributes(span.get("attributes"))
     told = (marks.get("gen_ai.operation.name"), marks.get("openinference.span.kind"))
     kind = next((str(k).lower() for k in (*told, span.get("span_kind"), span.get("type")) if k), "")
     name = marks.get("gen_ai.tool.name") or marks.get("tool.name") or span.get("name")
-    code = span.get("status_code") or _read_attributes(span.get("status")).get("code")
+    code = span.get("status_code") or read_attributes(span.get("status")).get("code")
     failed = span.get("level") == "ERROR" or str(code).upper() in (
         "ERROR",
         "2",
@@ -277,17 +291,6 @@ def _read_span(span: Mapping[str, Any]) -> Iterator[Step]:
         yield Step("assistant", "message", text, None, None, status, count, parent=number)
     elif failed:
         yield Step("environment", "error", text or "", str(name), None, status, parent=number)
-
-
-def _read_attributes(value: Any) -> dict[str, Any]:
-    """Return attributes as a mapping; OTLP writes them as a list of typed values."""
-    if isinstance(value, list):
-        pairs = [(one.get("key"), one.get("value")) for one in value if isinstance(one, dict)]
-        return {
-            str(key): next(iter(typed.values()), None) if isinstance(typed, dict) else typed
-            for key, typed in pairs
-        }
-    return value if isinstance(value, dict) else {}
 
 
 def tabulate_steps(runs: Iterable[tuple[int, Any]], *, texts: bool = False) -> pl.DataFrame:
@@ -366,3 +369,78 @@ def _describe(raw: pl.DataFrame) -> pl.DataFrame:
     line = pl.coalesce(wrong.str.extract_all(_LAST_ERROR).list.last(), first)
     template = line.str.replace_all(_VALUES, "*").str.slice(0, _MAX_TEMPLATE)
     return done.with_columns(template.alias("error_kind"))
+
+
+def read_steps(frame: pl.DataFrame, roles: Roles, account: Account | None) -> pl.DataFrame:
+    """Return the steps of all runs of evidence, from its logs or from a column of its table.
+
+    Parameters
+    ----------
+    frame, roles, account
+        Of the evidence.
+
+    Returns
+    -------
+    polars.DataFrame
+        A row a step: ``example_id``, ``model``, ``repeat``, and what `tabulate_steps` says, ``run``
+        being the row of the evidence; without rows where nothing holds conversations. A log that is
+        not where it was any more is left out, with a warning.
+    """
+    named = {"example_id": roles.id, "model": roles.model, "repeat": roles.repeat}
+    keys = frame.select(
+        (pl.lit(None, pl.String) if column is None else pl.col(column).cast(pl.String)).alias(name)
+        for name, column in named.items()
+    )
+    steps = tabulate_steps(_list_runs(frame, roles, account, range(frame.height))).sort(
+        "run", "step"
+    )
+    return pl.concat([keys[steps["run"]], steps], how="horizontal")
+
+
+def read_transcripts(
+    frame: pl.DataFrame, roles: Roles, account: Account | None, rows: Sequence[int]
+) -> pl.DataFrame:
+    """Return the steps of some runs, by their rows, with their texts and arguments."""
+    return tabulate_steps(_list_runs(frame, roles, account, rows), texts=True)
+
+
+def _list_runs(
+    frame: pl.DataFrame, roles: Roles, account: Account | None, rows: Sequence[int]
+) -> Iterator[tuple[int, Any]]:
+    """Yield numbers of rows and their conversations."""
+    if TRANSCRIPT in frame.columns and account is not None:
+        yield from _open_logs(frame[list(rows)], account.logs, rows)
+        return
+    columns = [c for c in list_conversations(frame) if c not in roles.columns]
+    for start in range(0, len(rows) if columns else 0, _BATCH):
+        part = rows[start : start + _BATCH]
+        yield from zip(part, frame[columns[0]][list(part)].to_list(), strict=True)
+
+
+def _open_logs(
+    frame: pl.DataFrame, logs: tuple[LogRead, ...], numbers: Sequence[int]
+) -> Iterator[tuple[int, Any]]:
+    """Yield the conversations of the rows, log by log."""
+    named = pl.Series("run", numbers, dtype=pl.UInt32)
+    table = frame.select("log", TRANSCRIPT).with_columns(named).drop_nulls()
+    for (number,), part in table.group_by("log", maintain_order=True):
+        log = logs[int(number)]
+        rows = dict(part.select(TRANSCRIPT, "run").iter_rows())
+        try:
+            _require_same(log)
+            reader: Any = readers.get(log.reader)
+        except (InputError, PlanError) as error:
+            warnings.warn(f"transcripts are left out: {error}", stacklevel=6)
+            continue
+        for place, conversation in reader.read_conversations(Path(log.path)):
+            if place in rows:
+                yield rows[place], conversation
+
+
+def _require_same(log: LogRead) -> None:
+    """Raise unless a log is where it was, with the same content."""
+    path = Path(log.path)
+    if not path.exists():
+        raise InputError(f"{path} is not there any more")
+    if digest_log(path) != log.sha256:
+        raise InputError(f"{path} is not the log that was read; read it again")
