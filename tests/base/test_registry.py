@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections import Counter, OrderedDict
 from pathlib import Path
 
@@ -52,3 +54,41 @@ def test_a_built_in_name_cannot_be_taken_over(package: Path) -> None:
     with pytest.warns(UserWarning, match="collections:Counter is used, not collections:Ordered"):
         assert BOXES.names() == ("count",)
     assert BOXES.get("count") is Counter
+
+
+FRONT = '''"""A front door."""
+
+from typing import TYPE_CHECKING
+
+from groundfault.base.registry import open_front_door
+
+if TYPE_CHECKING:
+    from fractions import Fraction as Fraction
+
+    from front_door.rooms import Room as Room, build as build
+
+__getattr__, __dir__, __all__ = open_front_door(__name__, {"Hall": "front_door:Room"})
+'''
+
+
+def test_a_front_door_reads_its_names_from_its_imports_for_types(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "front_door"
+    home.mkdir()
+    (home / "__init__.py").write_text(FRONT)
+    (home / "rooms.py").write_text("class Room: ...\n\ndef build(): return Room()\n")
+    (home / "cellar.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    door = importlib.import_module("front_door")
+    assert door.__all__ == ["Fraction", "Room", "build"]
+    assert "front_door.rooms" not in sys.modules
+    assert isinstance(door.build(), door.Room)
+    assert "Room" in vars(door)  # kept, so that it is looked up once
+    assert {"Room", "cellar", "rooms"} <= set(dir(door))
+    assert door.cellar is sys.modules["front_door.cellar"]
+    with pytest.warns(DeprecationWarning, match="Hall is now called front_door.Room") as warned:
+        assert door.Hall is door.Room
+    assert warned[0].filename == __file__
+    with pytest.raises(AttributeError, match="no attribute 'garden'"):
+        door.garden  # noqa: B018
