@@ -108,6 +108,6 @@ def test_nothing_is_hardly_ever_confirmed_among_models_that_fail_by_chance() -> 
 
 def test_a_screen_shows_one_table_of_all_models(report: Report) -> None:
     page = " ".join(to_markdown(report).split())
-    assert "2 failure modes of 4 models, 1 of them of every model" in page
+    assert "2 failure modes of 4 models, 1 of them in every model" in page
     assert "topic is refund (only large)" in page
     assert "no mark: not shown, which does not mean that it passes" in page

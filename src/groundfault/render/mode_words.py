@@ -188,8 +188,10 @@ class ModeOutline:
             if not matrix:
                 return f"{modes} of {words.plural(len(outcomes) or models, 'model')}"
             every = sum(row.is_shared for row in matrix)
-            shared = f", {words.count(every)} of them of every model" if every else ""
+            shared = f", {words.count(every)} of them in every model" if every else ""
             rules = words.plural(len(matrix), "failure mode")
+            if every == len(matrix):
+                return f"{rules} in all {words.plural(models, 'model')}"
             return f"{rules} of {words.plural(models, 'model')}{shared}"
         (coverage,) = self.search.outcomes
         verb = "covers" if count == 1 else "cover"

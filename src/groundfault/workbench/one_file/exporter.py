@@ -214,7 +214,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-_SHARED = ("workbench.js", "reading.js", "elements.js", "explorer.js")
+_SHARED = ("workbench.js", "reading.js", "elements.js", "explorer.js", "models.js")
 """Scripts that the server's pages have, too: its keys, and its client for rows."""
 
 

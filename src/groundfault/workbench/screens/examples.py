@@ -144,6 +144,7 @@ EXAMPLES = Screen(
     keys=(
         ("f", "Next side: fails inside, passes inside, near misses, all"),
         ("w", "One more filter, in SQL"),
+        ("b", "The answers of all models side by side, or one answer a row"),
         ("e", "Edit the rule"),
     ),
     key="R",

@@ -5,6 +5,7 @@
 const SIDES = ["failing", "passing", "near", "unscored"];
 const PAGE = 50;
 const FIRST = 12; // of a side, where all sides are shown
+const ROWS = 200; // that a server answers with at once
 
 function readFilter(text) {
   try {
@@ -29,6 +30,7 @@ function readList(query) {
     where: query.getAll("where"),
     filters: query.getAll("filter").flatMap(readFilter),
     sort: query.get("sort") ?? "",
+    beside: query.get("beside") && report.models.length ? 1 : null,
     first: number("first", report.models.length, report.pair[0] ?? 0),
     second: number("second", report.models.length, report.pair[1] ?? 1),
     cell: number("cell", 4, 1),
@@ -48,8 +50,8 @@ function writeQuery(content) {
 // the address of the same list of examples, with a change; it begins at its first row
 function linkList(now, change) {
   const filter = now.filters.map((one) => one.text);
-  const { words, where, sort } = now;
-  return link({ ...now.key, side: SIDES[now.side], words, where, filter, sort, ...change });
+  const { words, where, sort, beside } = now;
+  return link({ ...now.key, side: SIDES[now.side], words, where, filter, sort, beside, ...change });
 }
 
 // A server counts what fails under a filter, so there it is a rule; of a model it is none.
@@ -161,11 +163,12 @@ function makeTabs(now) {
   const titles = listTitles(now.rule);
   const tabs = [[undefined, "All sides"], ...titles.map((title, side) => [SIDES[side], title])];
   const here = now.side + 1;
+  const turn = { href: linkList(now, { beside: now.beside ? null : 1 }), "data-key": "b" };
   return make("nav", { class: "tabs", "aria-label": "Sides of the rule" }, tabs.map(([side, title], place) => {
     const isNext = place === (here + 1) % tabs.length;
     const state = { "aria-current": place === here ? "true" : null, "data-key": isNext ? "f" : null };
     return make("a", { href: linkList(now, { side }), ...state }, title);
-  }));
+  }), report.models.length ? make("a", turn, now.beside ? "One answer a row" : "Models side by side") : null);
 }
 
 function makeFilters(now, columns, rows) {
@@ -187,10 +190,19 @@ function makeFilters(now, columns, rows) {
   box[report.served ? "onchange" : "oninput"] = (event) => search(event.target.value, now);
   const add = (event) => go(linkList(now, { where: [...now.where, event.target.value] }));
   const condition = { id: "where", "data-key": "w", onchange: add, placeholder: "one more condition, in SQL" };
+  const isOfModel = ({ place }) => columns[place].name === report.model;
+  const chosen = now.filters.find(isOfModel)?.rest[0] ?? "";
+  const chooseModel = ({ target: { value } }) => {
+    const others = now.filters.filter((one) => !isOfModel(one)).map((one) => one.text);
+    go(linkList(now, { filter: value ? [...others, JSON.stringify([report.model, value])] : others }));
+  };
   const order = columns.flatMap(({ name, kind }) => (kind === "text" ? [] : [[name, `${name} ↑`], [`-${name}`, `${name} ↓`]]));
   const sort = (event) => go(linkList(now, { sort: event.target.value }));
   return make("div", { class: "filters", role: "search" },
     make("label", {}, "Search ", make("input", box)),
+    report.models.length ? make("label", {}, "Model ", make("select", { onchange: chooseModel, "data-key": "m" },
+      ["", ...report.models].map((model) => make("option", { value: model, selected: model === chosen ? "" : null },
+        model || "all")))) : null,
     report.served ? make("label", {}, "Filter ", make("input", condition)) : null,
     make("label", {}, "Order ", make("select", { onchange: sort }, [["", "as it is"], ...order].map(([value, text]) =>
       make("option", { value, selected: value === now.sort ? "" : null }, text)))),
@@ -228,6 +240,22 @@ async function showRule(now) {
     (isTested(column, place) && column.kind !== "text") || (!report.served && isShown(column)));
   const sides = select(now, columns, await findTests(now, columns));
   if (now.row !== null) return showExample(now, columns, sides);
+  if (now.beside) {
+    const examples = await listAnswers(now.side < 0 ? [...sides[0], ...sides[1]] : sides[now.side]);
+    const most = examples.map((answers) => [...answers.values()].flat().length).reduce((a, b) => Math.max(a, b), 1);
+    const size = Math.max(1, Math.min(PAGE, Math.floor(ROWS / most)));
+    const page = examples.slice(now.start, now.start + size);
+    const move = (label, start) =>
+      make("a", { href: linkList(now, { start: start || null }), "data-key": label[0].toLowerCase() }, label);
+    return [
+      report.served ? null : makeHead(now), makeFilters(now, columns, sides.flat()), makeTabs(now),
+      await makeAnswers(now, await readColumns((column) => !report.served && isOfCards(column)), page),
+      make("p", { class: "pages small" },
+        examples.length ? `${count(now.start + 1)}–${count(now.start + page.length)} of ${count(examples.length)}` : "None.",
+        now.start > 0 ? move("Previous", Math.max(0, now.start - size)) : null,
+        now.start + size < examples.length ? move("Next", now.start + size) : null),
+    ];
+  }
   const visible = now.side < 0 ? [0, 1, 2] : [now.side];
   const [start, size] = now.side < 0 ? [0, FIRST] : [now.start, PAGE];
   const pages = visible.map((side) => sides[side].slice(start, start + size));
@@ -275,105 +303,15 @@ async function showExample(now, every, sides) {
     texts.map(setText),
     makeTerms(columns.filter((column) => !isText(column) && column.name !== report.id).map(setValue), "remarks values"),
   ];
+  const heading = (text) => make(report.served ? "h2" : "h3", {}, text);
+  if (report.models.length) {
+    return [...content, heading("The answers of each model"), await makeAnswers(now, columns, await listAnswers([row]))];
+  }
   const others = found.same.slice(0, PAGE);
   const beside = await prepare(now, columns.filter((one) => isOfCards(one) || rule.columns.includes(one.name)), others);
   return [
     ...content,
-    others.length ? make(report.served ? "h2" : "h3", {}, "The same example elsewhere") : null,
+    others.length ? heading("The same example elsewhere") : null,
     make("div", { class: "sides" }, others.map((other) => makeCard(other, columns, now, beside))),
-  ];
-}
-
-// ---------------------------------------------------------------------------- two models compared
-
-// of each unit that a model was scored on, its mean loss and its first row
-function averageUnits(units, models, model) {
-  const sums = new Map();
-  for (let row = 0; row < report.rows; row++) {
-    if (models.at(row) !== model || losses[row] === null) continue;
-    const sum = sums.get(units.at(row)) ?? { total: 0, size: 0, row };
-    sums.set(units.at(row), { total: sum.total + losses[row], size: sum.size + 1, row: sum.row });
-  }
-  return sums;
-}
-
-// units that both fail, only the second, only the first, neither
-function sortUnits(first, second) {
-  const fails = ({ total, size }) => total / size >= 0.5;
-  const cells = [[], [], [], []];
-  for (const [unit, one] of first) {
-    const other = second.get(unit);
-    if (other) cells[(fails(one) ? 0 : 1) + (fails(other) ? 0 : 2)].push(unit);
-  }
-  return cells;
-}
-
-// rules by how much more often units inside are in a cell than those elsewhere
-function contrastRules(rules, cells, cell, first) {
-  const rows = cells.map((units) => units.map((unit) => first.get(unit).row));
-  const total = rows.flat().length;
-  const contrasts = rules.map((rule) => {
-    const conditions = rule.masks.map((place) => mask(rule, place));
-    const isInside = (row) => conditions.every((one) => isIn(one, row));
-    const sizes = rows.map((some) => some.filter(isInside).length);
-    const all = sizes.reduce((sum, size) => sum + size, 0);
-    const rest = [rows[cell].length - sizes[cell], total - all];
-    return { rule, inside: [sizes[cell], all], rest, lift: sizes[cell] / all - rest[0] / rest[1] };
-  });
-  return contrasts.filter(({ lift }) => !Number.isNaN(lift)).sort((one, other) => other.lift - one.lift);
-}
-
-async function showComparison(now) {
-  const columns = await readColumns((column) => column.name === report.model || (!report.served && isOfCards(column)));
-  const [units, rules] = [await readRows("units"), await listRules()];
-  const models = columns.find((column) => column.name === report.model);
-  const [a, b] = [report.models[now.first], report.models[now.second]];
-  const [first, second] = [a, b].map((model) => averageUnits(units, models, model));
-  const cells = sortUnits(first, second);
-  const names = ["both fail", `only ${b} fails`, `only ${a} fails`, "neither fails"];
-  const here = { compare: 1, first: now.first, second: now.second };
-  // both as they are chosen now: the page of the last choice may be on its way
-  const change = () => go(link({ ...here, ...Object.fromEntries(choices.map(({ ariaLabel, value }) => [ariaLabel, value])) }));
-  const choose = (name) => {
-    const options = report.models.map((model, value) =>
-      make("option", { value, selected: value === now[name] ? "" : null }, model));
-    return make("select", { "aria-label": name, onchange: change }, options);
-  };
-  const choices = ["first", "second"].map(choose);
-  const share = ([part, whole]) => `${count(part)} of ${count(whole)} (${((100 * part) / whole).toFixed(0)}%)`;
-  const table = {
-    caption: `Rules by how often ${names[now.cell]}`,
-    columns: [{ head: "Rule" }, { head: "Inside", kind: "number" }, { head: "Elsewhere", kind: "number" }],
-    rows: contrastRules(rules, cells, now.cell, first).slice(0, PAGE).map(({ rule, inside, rest }) =>
-      [make("a", { href: link(rule.key), "data-open": "" }, rule.name), share(inside), share(rest)]),
-    isList: true,
-  };
-  const [total, list] = [cells.flat().length, cells[now.cell]];
-  const page = list.slice(now.start, now.start + PAGE);
-  const pairs = page.map((unit) => [first, second].map((model) => model.get(unit).row));
-  const found = await prepare({ key: {} }, columns.filter(isOfCards), pairs.flat());
-  const move = (key, label, start) =>
-    make("a", { href: link({ ...here, cell: now.cell, start }), "data-key": key }, label);
-  return [
-    makeTitle(`${b} against ${a}`),
-    make("p", {}, choices[0], " against ", choices[1]),
-    make("p", {}, `Both were scored on ${count(total)} ${report.unit}s. A model fails on one where half or more is wrong.`),
-    make("div", { class: "cells" }, cells.map((cell, place) => {
-      const state = { "data-cell": place, "data-key": place + 1, "aria-current": place === now.cell ? "true" : null };
-      return make("a", { href: link({ ...here, cell: place }), ...state },
-        make("strong", {}, count(cell.length)), ` ${names[place]}`);
-    })),
-    make("p", { class: "notice", role: "note" }, String(report.pair) === String([now.first, now.second])
-      ? "These are counts; what the report tests is on the first page."
-      : "These are counts, and nothing was tested: with many rules some stand out by chance. groundfault audit " +
-        "--compare tests what changed."),
-    makeTable(table),
-    make(report.served ? "h2" : "h3", {}, `${names[now.cell]}: ${count(list.length)}`),
-    pairs.map((pair) => make("div", { class: "sides pair" },
-      pair.map((row) => makeCard(row, columns, now, found)))),
-    make("p", { class: "pages small" },
-      list.length ? `${count(now.start + 1)}–${count(now.start + page.length)} of ${count(list.length)}` : "None.",
-      now.start > 0 ? move("p", "Previous", Math.max(0, now.start - PAGE)) : null,
-      now.start + PAGE < list.length ? move("n", "Next", now.start + PAGE) : null),
   ];
 }
