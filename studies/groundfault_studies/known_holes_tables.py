@@ -52,11 +52,12 @@ def count_named(where: str, least: float) -> Callable[[Sequence[Row]], float]:
 
     Parameters
     ----------
-    where : {"first", "all"}
-        Among the first five rules, or among all.
+    where : {"top", "first", "all"}
+        The first rule, among the first five, or among all.
     least : float
     """
-    return lambda draw: sum(row[where] is not None and row[where] >= least for row in draw)
+    # rows that an earlier version stored know neither the first rule nor chance
+    return lambda draw: sum((row.get(where) or 0.0) >= least for row in draw)
 
 
 def _mean(key: str) -> Callable[[Sequence[Row]], float | None]:
@@ -70,19 +71,21 @@ def _mean(key: str) -> Callable[[Sequence[Row]], float | None]:
 def _share(key: str) -> Callable[[Sequence[Row]], float | None]:
     def share(draw: Sequence[Row]) -> float | None:
         total = sum(row["modes"] for row in draw)
-        return sum(row[key] for row in draw) / total if total else None
+        return sum(row.get(key, 0) for row in draw) / total if total else None
 
     return share
 
 
 _COLUMNS: dict[str, tuple[str, Callable[[Sequence[Row]], float | None], str]] = {
     "first": (f"named, first {FIRST}", count_named("first", WELL), "{:g}"),
+    "top": ("named first", count_named("top", WELL), "{:g}"),
     "all": ("named, all", count_named("all", WELL), "{:g}"),
     "half": (f"half, first {FIRST}", count_named("first", HALF), "{:g}"),
     "all_half": ("half, all", count_named("all", HALF), "{:g}"),
     "modes": ("rules a model", _mean("modes"), "{:.1f}"),
     "marginal": ("false", _share("marginal"), "{:.1%}"),
     "conditional": ("redundant", _share("conditional"), "{:.1%}"),
+    "chance": ("by chance", _share("chance"), "{:.1%}"),
     "covered": ("covers", _mean("covered"), "{:.0%}"),
     "inside": ("fails inside", _mean("inside"), "{:.0%}"),
     "seconds": ("CPU s", _mean("seconds"), "{:.2f}"),
@@ -99,15 +102,24 @@ def make_tables(
     """One table a size, then one of each hole, and one of what was said of each model."""
     detail = _DETAIL if _DETAIL in sizes else max(sizes)
     return (
-        *(_size_table(rows, len(holes), models, methods, size) for size in sizes),
+        *(
+            make_size_table(rows, len(holes), models, methods, size, f"n = {size:,}")
+            for size in sizes
+        ),
         _hole_table(rows, holes, methods, detail),
         _word_table(rows, models, next(iter(methods.items())), detail),
     )
 
 
-def _size_table(
-    rows: Sequence[Row], holes: int, models: Sequence[str], methods: Mapping[str, str], size: int
+def make_size_table(
+    rows: Sequence[Row],
+    holes: int,
+    models: Sequence[str],
+    methods: Mapping[str, str],
+    size: int,
+    title: str,
 ) -> PaperTable:
+    """A line a method: what it names of these models' causes, and what else it says."""
     columns: Columns = {key: (heading, "text") for key, (heading, _, _) in _COLUMNS.items()}
     lines = []
     for method, label in methods.items():
@@ -117,17 +129,18 @@ def _size_table(
         }
         lines.append(PaperRow(label, here | {"draws": len(cell.draws)}))
     note = (
-        f"{holes} models with a hole, {len(models) - holes} without; {size:,} prompts are seen. "
-        f"Medians over draws, with the range. Named: holes for which one of the first {FIRST} "
-        f"rules, or any, has a Jaccard index of at least {WELL:g} with it on all prompts; half: of "
-        f"at least {HALF:g}. False: share of the rules whose failure rate, on the prompts that were"
-        " not seen, is not above that of the others by more than .01; redundant: the same among "
-        "prompts for which the same earlier rule holds, or none. Covers: share of the unseen "
-        "failures where any rule holds; fails inside: the failure rate there. CPU s: of the "
+        f"{holes} models with a known cause, {len(models) - holes} without; {size:,} rows are "
+        f"seen. Medians over draws, with the range. Named: causes for which one of the first "
+        f"{FIRST} rules, the very first, or any, has a Jaccard index of at least {WELL:g} with it "
+        f"on all rows; half: of at least {HALF:g}. False: share of the rules whose failure rate, "
+        "on the rows that were not seen, is not above that of the others by more than .01; "
+        "redundant: the same among rows for which the same earlier rule holds, or none; by chance: "
+        "share that names a column drawn by chance, where that is known. Covers: share of the "
+        "unseen failures where any rule holds; fails inside: the failure rate there. CPU s: of the "
         "method, a model."
     )
     columns["draws"] = ("draws", "count")
-    return PaperTable(f"n = {size:,}", note, columns, tuple(lines))
+    return PaperTable(title, note, columns, tuple(lines))
 
 
 def _spread(values: Sequence[float], form: str) -> str | None:

@@ -41,10 +41,10 @@ def score_rules(
     Returns
     -------
     dict
-        ``modes``; ``first`` and ``all``, the largest Jaccard index with the hole among the first
-        five rules and among all, None without a hole; ``marginal`` and ``conditional``, how many
-        rules are false; ``covered``, share of the failures that the rules cover, and ``inside``,
-        the failure rate where any holds, None where nothing is.
+        ``modes``; ``top``, ``first`` and ``all``, the largest Jaccard index with the hole of the
+        first rule, among the first five, and among all, None without a hole; ``marginal`` and
+        ``conditional``, how many rules are false; ``covered``, share of the failures that the rules
+        cover, and ``inside``, the failure rate where any holds, None where nothing is.
     """
     overlaps = [0.0] if hole is None else [0.0, *(jaccard(rule, hole) for rule in holds)]
     on = [rule[fresh] for rule in holds]
@@ -53,6 +53,7 @@ def score_rules(
     marginal, conditional = count_false(on, loss)
     return {
         "modes": len(holds),
+        "top": None if hole is None else max(overlaps[:2]),
         "first": None if hole is None else max(overlaps[: FIRST + 1]),
         "all": None if hole is None else max(overlaps),
         "marginal": marginal,

@@ -55,9 +55,9 @@ def _list_study_settings(
     pipeline : NAME
         For deim: name of the spaCy pipeline; default en_core_web_sm.
     methods : NAMES
-        For known-holes and mode-worlds: methods, separated by commas.
+        For known-holes, modes and mode-worlds: methods, separated by commas.
     models : NAMES
-        For known-holes: models, separated by commas; default all.
+        For known-holes: models, for modes: collections, separated by commas; default all.
 
     Rule
     ----
@@ -72,7 +72,7 @@ def _list_study_settings(
     quick
         For the studies of papers: run a small trial, without conclusions.
     sizes : N,N,...
-        For known-holes: prompts of a sample; default 500,1000,2000,4000.
+        For known-holes and modes: rows of a sample; default 500,1000,2000,4000 or 500,2000,8000.
     only : N,N,...
         For attacks: numbers of the promises to attack; for sequential: burn-ins, of 10, 40 and 70;
         default all.
@@ -80,8 +80,8 @@ def _list_study_settings(
     Output
     ------
     stored
-        For known-holes, mode-worlds, attacks and descriptions: run nothing, show what --out holds
-        so far.
+        For known-holes, modes, mode-worlds, attacks and descriptions: run nothing, show what --out
+        holds so far.
     jobs : N
         Number of processes; default 1; results do not depend on it.
     """
@@ -102,12 +102,13 @@ def study(
     too), sequential, sequential-pool (policies beside the records of the reference), label-cost (of
     sequential audits, beside the paper's best), validity (of sequential audits), probe-policies,
     probe-networks (policies on two real networks), probes (the whole protocol against a scripted
-    model), known-holes (who names what a model never saw in training), mode-worlds (failure modes
-    where the truth is simulated), grader-labels (what a cheap grader saves), descriptions (by a
-    language model, with annotators that err), or attacks (worlds made to break promises). Without
-    its data a study shows the tables that need none, and the exit status is 2. It resumes where it
-    stopped if --out is the same; failure-scope, discover, sequential, sequential-pool and
-    label-cost show their tables so far on standard error.
+    model), known-holes (who names what a model never saw in training), modes (who names why real
+    models and programs fail), mode-worlds (failure modes where the truth is simulated),
+    grader-labels (what a cheap grader saves), descriptions (by a language model, with annotators
+    that err), or attacks (worlds made to break promises). Without its data a study shows the tables
+    that need none, and the exit status is 2. It resumes where it stopped if --out is the same;
+    failure-scope, discover, sequential, sequential-pool and label-cost show their tables so far on
+    standard error.
 
     \b
     groundfault lab study janus --out tables/

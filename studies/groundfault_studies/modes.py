@@ -1,0 +1,265 @@
+"""Modes: which methods name why real models and programs fail.
+
+Three collections of real failures whose cause is known: small networks that never saw a region of
+their training world, models and programs that were broken on purpose, and pipelines of a pretrained
+chat model with a bug. A method sees a sample of a world's rows; its rules are scored on all."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import groundfault
+from groundfault.base.progress import Progress, listener
+from groundfault.errors import InputError, PlanError
+from groundfault.modes.conditions import list_conditions
+from groundfault_studies import known_holes_tables as tables
+from groundfault_studies.known_holes import HoleData, read_holes
+from groundfault_studies.resuming import Rows, gather_rows
+from groundfault_studies.rule_methods import METHODS
+from groundfault_studies.rule_scores import FIRST, jaccard, score_rules
+from groundfault_studies.shared_folder import find_shared
+from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable
+
+Bools = NDArray[np.bool_]
+
+USUAL = ("modes", "sliceline", "cart", "pysubgroup")
+SIZES = (500, 2000, 8000)
+DRAWS = 10
+SOURCE = "groundfault's own collections of failures whose cause is known"
+COLLECTIONS = {
+    "known_holes": "networks with a hole",
+    "known_causes": "models and programs with a cause",
+    "smollm2": "pipelines of a chat model with a bug",
+}
+
+_DRAWN = (
+    *("lab", "store", "day_of_sale", "client", "channel", "source", "hour", "day", "version"),
+    *("weekday", "app_version", "user_type", "shard", "theme"),
+)
+"""Columns of these collections that are drawn by chance, and go with failures only in a cause."""
+_MOST_SEEN = 0.82
+"""Share of a table's rows that a sample has at most: the others are fresh."""
+_NEAR = 120
+"""Conditions around a cause that are paired, to learn whether the language can say it."""
+
+
+@cache
+def read_worlds(folder: Path) -> Mapping[str, HoleData]:
+    """Read a collection: its tables by name.
+
+    Raises
+    ------
+    InputError
+        If it is not what it should be.
+    """
+    try:
+        if (folder / "holes.json").is_file():
+            return {"holes": read_holes(folder)}
+        if (folder / "worlds.json").is_file():
+            worlds = json.loads((folder / "worlds.json").read_text(encoding="utf-8"))
+            alone = [one for one in worlds if "old" not in one]
+            files = (folder / f"{name}.parquet" for name in ("prompts", "outcomes", "inside"))
+            return {"prompts": _read_table(folder, alone, *files)}
+        causes = json.loads((folder / "causes.json").read_text(encoding="utf-8"))
+        return {
+            base: _read_table(
+                folder,
+                [one for one in causes if one["base"] == base],
+                *(folder / part / f"{base}.parquet" for part in ("tables", "outcomes", "inside")),
+            )
+            for base in dict.fromkeys(one["base"] for one in causes)
+        }
+    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
+        raise InputError(f"{folder} does not hold what this study reads ({error})") from None
+
+
+def _read_table(
+    folder: Path, worlds: Sequence[Mapping[str, Any]], table: Path, outcomes: Path, inside: Path
+) -> HoleData:
+    failures, where = pl.read_parquet(outcomes), pl.read_parquet(inside)
+    errors = {one["id"]: failures[one["id"]].cast(pl.Float64).to_numpy() for one in worlds}
+    causes = {
+        one["id"]: (
+            str(one.get("rule", one["cause"])),
+            where[one["id"]].cast(pl.Boolean).to_numpy() if one["id"] in where.columns else None,
+        )
+        for one in worlds
+    }
+    return HoleData(folder, pl.read_parquet(table), errors, causes, folder.name)
+
+
+def study(
+    shared: str | Path | None = None,
+    *,
+    methods: Sequence[str] = USUAL,
+    models: Sequence[str] | None = None,
+    sizes: Sequence[int] = SIZES,
+    replicates: int = DRAWS,
+    jobs: int = 1,
+    stored: bool = False,
+    keep: str | Path | None = None,
+    progress: Progress | None = None,
+) -> PaperStudy:
+    """Score methods by the causes they name first, by what else they say, and why one is missed.
+
+    Parameters
+    ----------
+    shared : path, optional
+        Folder with ``real/known_holes``, ``real/known_causes`` and ``real/smollm2``.
+    methods : sequence of str
+        Names of `METHODS`.
+    models : sequence of str, optional
+        Collections; all where left out.
+    sizes : sequence of int
+        Rows of a sample.
+    replicates : int
+        Samples drawn of each size.
+    jobs : int
+        Processes; the answer does not depend on it.
+    stored : bool
+        Run nothing: show what ``keep`` holds.
+    keep : path, optional
+        File of what is done; a study that was stopped, or killed, goes on from it.
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        If a collection is not there.
+    PlanError
+        If a method or collection is not known, or there is no file to show from.
+    """
+    progress = listener(progress)
+    names = tuple(COLLECTIONS if models is None else models)
+    for kind, some, known in (("method", methods, METHODS), ("collection", names, COLLECTIONS)):
+        unknown = [name for name in some if name not in known]
+        if unknown:
+            raise PlanError(f"no {kind} {unknown[0]!r}; there are {', '.join(known)}")
+    folders = {name: find_shared(shared) / "real" / name for name in names}
+    worlds = {name: read_worlds(folder) for name, folder in folders.items()}
+    absent = [name for name in methods if not METHODS[name].installed]
+    able = [name for name in methods if name not in absent]
+    parts = {
+        f"{method} / {name} / {table} / {world} / n={size} / draw {draw} / "
+        f"groundfault {groundfault.__version__}": (method, folders[name], table, world, size, draw)
+        for draw, size, name, method in product(range(replicates), sizes, names, able)
+        for table, data in worlds[name].items()
+        for world in data.models
+        if size <= _MOST_SEEN * data.examples.height
+    }
+    rows = gather_rows(parts, measure, keep, jobs, progress, stored=stored)
+    labels = {method: METHODS[method].label for method in able}
+    return PaperStudy(
+        "modes",
+        "Modes: which methods name why real models and programs fail",
+        SOURCE,
+        {"replicates": replicates, "sizes": list(sizes), "methods": able, "models": list(names)},
+        tuple(_make_tables(rows, worlds, labels, sizes)),
+        tuple(f"{METHODS[name].label}: pip install {METHODS[name].needs}" for name in absent),
+    )
+
+
+def measure(method: str, folder: Path, table: str, world: str, size: int, draw: int) -> Rows:
+    """One row: what a method says of one world after one sample, and how good that is."""
+    data, way = read_worlds(folder)[table], METHODS[method]
+    known = ~np.isnan(data.errors[world])
+    sample = data.sample(size, draw) & known
+    begin = time.process_time()
+    descriptions = way.describe(data.evidence(world, sample, way.columns))
+    seconds = time.process_time() - begin
+    holds = [one.apply(data.examples) for one in descriptions]
+    cause, region = data.holes[world]
+    scores = score_rules(holds, np.nan_to_num(data.errors[world]), known & ~sample, region)
+    row = {"method": method, "model": world, "n": size, "draw": draw, "seconds": seconds}
+    row |= scores | {"rules": [one.text[:200] for one in descriptions[:FIRST]]}
+    row["chance"] = sum(_names_chance(one.text, cause) for one in descriptions)
+    if region is not None and method == "modes" and scores["first"] < tables.WELL:
+        row["why"] = explain_miss(data, region, scores)
+    return [row]
+
+
+def _names_chance(rule: str, cause: str) -> bool:
+    """Whether a rule names a column that is drawn by chance, and that is no part of the cause."""
+    return any(
+        re.search(rf"\b{name}\b", rule) and not re.search(rf"\b{name}\b", cause) for name in _DRAWN
+    )
+
+
+def explain_miss(data: HoleData, region: Bools, scores: Mapping[str, Any]) -> str:
+    """Why no rule among the first five is the cause.
+
+    Parameters
+    ----------
+    data : HoleData
+    region : bool array, shape (rows,)
+        Where the cause is.
+    scores : mapping
+        Of `score_rules`.
+
+    Returns
+    -------
+    str
+        ``place``: it comes later; ``language``: no condition and no two say it; ``width``: a rule
+        is near it; ``bar``: none is.
+    """
+    if scores["all"] >= tables.WELL:
+        return "place"
+    rows = np.array([one.on for one in list_conditions(data.examples.drop("example_id"))])
+    inside, sizes = rows @ region.astype(np.int64), rows.sum(axis=1)
+    most = float((inside / (sizes + region.sum() - inside)).max(initial=0.0))
+    near = np.flatnonzero(inside >= tables.WELL * region.sum())
+    near = near[np.argsort(sizes[near], kind="stable")][:_NEAR]
+    pairs = (jaccard(rows[i] & rows[j], region) for i in near for j in near if i < j)
+    if max(most, *pairs, 0.0) < tables.WELL:
+        return "language"
+    return "width" if scores["all"] >= 0.2 else "bar"
+
+
+def _make_tables(
+    rows: Rows,
+    worlds: Mapping[str, Mapping[str, HoleData]],
+    methods: Mapping[str, str],
+    sizes: Sequence[int],
+) -> list[PaperTable]:
+    made = []
+    for (name, data), size in product(worlds.items(), sizes):
+        fits = [d for d in data.values() if size <= _MOST_SEEN * d.examples.height]
+        causes = {m: d.holes[m] for d in fits for m in d.models}
+        if causes:
+            title = f"{COLLECTIONS[name].capitalize()}, n = {size:,}"
+            count = sum(region is not None for _, region in causes.values())
+            made.append(tables.make_size_table(rows, count, list(causes), methods, size, title))
+            made.append(_miss_table(rows, causes, size, title))
+    return made
+
+
+def _miss_table(
+    rows: Rows, causes: Mapping[str, tuple[str, Bools | None]], size: int, title: str
+) -> PaperTable:
+    """Cause by cause: how often it is named, and why not."""
+    lines = []
+    for world, (cause, region) in causes.items():
+        own = [r for r in rows if (r["method"], r["model"], r["n"]) == ("modes", world, size)]
+        if region is not None and own:
+            named = sum(row["first"] >= tables.WELL for row in own)
+            why = sorted({row["why"] for row in own if "why" in row})
+            here = {"cause": cause, "named": f"{named}/{len(own)}", "why": ", ".join(why) or None}
+            lines.append(PaperRow(world, here))
+    note = (
+        "In how many draws a failure mode among the first five is the cause. Missed by place: it "
+        "comes later; language: no condition and no two conditions say it; width: a mode is near; "
+        "bar: none is."
+    )
+    columns: tables.Columns = {key: (key, "text") for key in ("cause", "named", "why")}
+    return PaperTable(f"{title}, cause by cause", note, columns, tuple(lines))
