@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
+from agent_worlds import call, make_chats, read, read_mint, read_tau_bench
 
 from groundfault import Evidence, Report, audit
 from groundfault.auditing.report_examples import look_up_runs
@@ -19,37 +18,6 @@ from groundfault.stats import risk_sets
 from groundfault.transcripts.behaviours import find_behaviours
 from groundfault.transcripts.judging import judge_transcripts
 from groundfault.transcripts.steps import tabulate_steps
-
-Chat = list[dict[str, Any]]
-
-
-def call(name: str, arguments: str = "{}", result: str | None = "some words of a result") -> Chat:
-    function = {"function": {"name": name, "arguments": arguments}, "id": "x"}
-    told = [] if result is None else [{"role": "tool", "tool_call_id": "x", "content": result}]
-    return [{"role": "assistant", "content": None, "tool_calls": [function]}, *told]
-
-
-def make_chats(seed: int, *, tasks: int, trials: int, cause: float = 0.0) -> pl.DataFrame:
-    """Runs whose tools and errors hang on the task; runs that fail take longer."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for task in range(tasks):
-        hard, errs = rng.random(), rng.uniform(0.05, 0.4)
-        for trial in range(trials):
-            failed, strays = rng.random() < hard, bool(cause) and rng.random() < 0.3
-            failed = failed or (strays and rng.random() < cause)
-            chat: Chat = [{"role": "user", "content": f"task {task}"}]
-            for turn in range(1, (3 if failed else 2) + rng.poisson(4 if failed else 2)):
-                tool = "stray" if strays and turn == 2 else rng.choice(["read", "write", "look"])
-                result = "Error: no such thing" if rng.random() < errs else f"found {rng.random()}"
-                chat += call(tool, json.dumps({"q": int(rng.integers(3))}), result)
-            chat.append({"role": "assistant", "content": rng.choice(["Sorry.", "Here it is."])})
-            rows.append((f"t{task}", trial, int(failed), json.dumps(chat)))
-    return pl.DataFrame(rows, schema=["id", "trial", "error", "messages"], orient="row")
-
-
-def read(table: pl.DataFrame) -> Evidence:
-    return Evidence.from_table(table, id="id", repeat="trial", outcome="error")
 
 
 def test_behaviours_have_the_turn_at_which_they_happen() -> None:
@@ -81,14 +49,14 @@ def test_who_hands_in_an_answer_and_goes_on_was_wrong_and_that_is_no_behaviour()
     assert found.turns.tolist() == [2, 2] * 12
 
 
-@pytest.mark.parametrize("trials", [1, 4])
+@pytest.mark.parametrize(("trials", "models"), [(1, 1), (4, 1), (1, 5)])
 def test_null_worlds_of_unequal_length_say_nothing(
-    trials: int, monkeypatch: pytest.MonkeyPatch
+    trials: int, models: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(risk_sets, "DRAWS", 199)
     claims = 0
     for seed in range(20):
-        table = make_chats(seed, tasks=200 // trials, trials=trials)
+        table = make_chats(seed, tasks=200 // trials // models, trials=trials, models=models)
         told = judge_transcripts(read(table), 0.1)
         claims += bool(told.announcements or any((b.p or 1) <= 0.1 for b in told.behaviours))
     # of 20 worlds of 10 %, more than 5 are a chance of 1 %
@@ -149,14 +117,6 @@ def test_hostile_names_run_nowhere(tmp_path: Path) -> None:
     assert evil not in to_html(report)
 
 
-def read_mint(shared: Path) -> Evidence:
-    place = shared / "real" / "mint"
-    tasks = pl.read_parquet(place / "examples.parquet").select("example_id", "benchmark")
-    table = pl.read_parquet(place / "traces_max5.parquet").join(tasks, on="example_id")
-    names = {"id": "example_id", "model": "model", "outcome": "correct"}
-    return Evidence.from_table(table, **names, positive_is_good=True)
-
-
 def test_mint_announces_an_error_of_the_first_call(shared: Path) -> None:
     told = judge_transcripts(read_mint(shared), 0.1)
     assert told.transcripts is not None
@@ -172,9 +132,7 @@ def test_mint_announces_an_error_of_the_first_call(shared: Path) -> None:
 
 
 def test_nothing_is_announced_on_tau_bench(shared: Path) -> None:
-    table = shared / "real" / "taubench_airline" / "traces.parquet"
-    names = {"id": "example_id", "repeat": "trial", "outcome": "correct"}
-    told = judge_transcripts(Evidence.from_table(table, **names, positive_is_good=True), 0.1)
+    told = judge_transcripts(read_tau_bench(shared), 0.1)
     assert not told.announcements
     assert all(b.p is None or b.p > 0.05 for b in told.behaviours)
     assert told.transcripts is not None
