@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from groundfault.base.progress import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import INPUT, RULE, Group, apply, option
 from groundfault.cli.labelling import STOPPED, choose_answer, code, confirm, label_until
@@ -272,10 +273,10 @@ def status(
     failing={"flag": "--failing-group", "metavar": "GROUP", "old_name": "--failing"},
     at={**NUMBERS, "flag": "--failing-rates", "old_name": "--at"},
 )
-@shared.jobs_option(1)
+@shared.jobs_option()
 @option("--cost", type=float, help="Cost of one label; the table then shows costs.")
 @shared.json_option("the table")
-def plan(**options: Any) -> Result:
+def plan(*, progress: Progress, **options: Any) -> Result:
     """Simulate the audit, and say which burn-in to use.
 
     Do so before the first label. For each world the table gives how often each verdict is reached,
@@ -283,7 +284,7 @@ def plan(**options: Any) -> Result:
     """
     pool = call(read_pool, options, options, scores=None)
     settings = read_sequential_plan(options)
-    prospects = call(forecast_stopping, options, pool, settings, policy=None)
+    prospects = call(forecast_stopping, options, pool, settings, policy=None, progress=progress)
     advice = advise_burn_in(prospects, settings.alpha)
     data = {
         "prospects": [forecast.to_dict() for forecast in prospects],

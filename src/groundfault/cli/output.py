@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,9 +29,14 @@ from groundfault.base.sheets import require_table_name
 from groundfault.errors import InputError, shorten
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from groundfault.render.page import Block, Page
+
+
+_PAUSE = 10
+"""Seconds between two lines in a log: a command of a few seconds writes none."""
+
+_MINUTES = 100
+"""Seconds from which a time is told in minutes."""
 
 
 class Writable(click.ParamType[str]):
@@ -185,22 +191,62 @@ def echo_warnings() -> Iterator[None]:
 def show_progress(quiet: bool = False, *, lines: bool = False) -> Iterator[Progress]:
     """Show a spinner with the current step on standard error, if that is a terminal.
 
-    Elsewhere, such as in a log of what takes hours, there is a line a step if ``lines``.
+    Elsewhere, such as in a log, there is a line every ten seconds; or a line a step if ``lines``.
+    A step that counts, such as "12 of 90", gets an estimate of the time that is left.
     """
     from rich.console import Console
     from rich.text import Text
 
     from groundfault.render.words import clean
 
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield partial(_print_step, console) if lines and not quiet else listener(None)
-        return
-    with console.status("reading") as status:
-        yield lambda message: status.update(Text(clean(message), overflow="ellipsis", no_wrap=True))
+    console, estimate = Console(stderr=True), TimeLeft()
+    if quiet:
+        yield listener(None)
+    elif console.is_terminal:
+        with console.status("reading") as status:
+            yield lambda message: status.update(
+                Text(clean(estimate(message)), overflow="ellipsis", no_wrap=True)
+            )
+    else:
+        pause, last = 0 if lines else _PAUSE, monotonic()
+
+        def write_line(message: str) -> None:
+            nonlocal last
+            text = estimate(message)
+            if monotonic() - last >= pause:
+                last = monotonic()
+                console.print(clean(text), markup=False, highlight=False, soft_wrap=True)
+
+        yield write_line
 
 
-def _print_step(console: Console, message: str) -> None:
-    from groundfault.render.words import clean
+class TimeLeft:
+    """Adds the time that is left to messages that count, such as "simulating: 12 of 90".
 
-    console.print(clean(message), markup=False, highlight=False, soft_wrap=True)
+    Examples
+    --------
+    >>> from itertools import count
+    >>> estimate = TimeLeft(count(0, 10).__next__)
+    >>> [estimate(f"simulating: {n} of 5") for n in (1, 2)]
+    ['simulating: 1 of 5', 'simulating: 2 of 5, about 30 s left']
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._begun: dict[str, tuple[float, int]] = {}
+
+    def __call__(self, message: str) -> str:
+        """Return the message, with the time left from its second count on."""
+        counts = re.search(r"([\d,]+) of ([\d,]+)", message)
+        if counts is None:
+            return message
+        done, total = (int(number.replace(",", "") or 0) for number in counts.groups())
+        now = self._clock()
+        start, first = self._begun.setdefault(
+            re.sub(r"\d", "", message[: counts.start()]), (now, done)
+        )
+        if done <= first or done >= total:
+            return message
+        seconds = (now - start) / (done - first) * (total - done)
+        left = f"{seconds:.0f} s" if seconds < _MINUTES else f"{seconds / 60:.0f} min"
+        return f"{message}, about {left} left"

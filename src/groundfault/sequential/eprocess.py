@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ class EProcess:
         """Return the number of sequences side by side, N."""
         return int(self.wealth[0].log_arms.shape[1])
 
-    @property
+    @cached_property
     def log_e(self) -> Floats:
         """Return the natural log of the e-value, (N,) array; ``inf`` once the null is
         impossible.

@@ -50,8 +50,8 @@ class Round:
     query: Query
     eligible: int
     thresholds: EProcessPair
-    if_fail: EProcessPair
-    if_pass: EProcessPair
+    if_fail: EProcessPair = _NOTHING
+    if_pass: EProcessPair = _NOTHING
     closed: bool = False
     score: float | None = None
     log_e: EProcessPair = _NOTHING

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import exp, inf, log
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -33,7 +33,7 @@ from groundfault.sequential.record import (
     Round,
     read_query,
 )
-from groundfault.sequential.two_null_test import EProcessPair, TwoNullTest, Verdict
+from groundfault.sequential.two_null_test import EProcessPair, ModelWealth, TwoNullTest, Verdict
 
 
 @accept_stored_names
@@ -144,7 +144,7 @@ class SequentialAudit(RecordedSession[Verdict]):
         ledger: LedgerChoice = None,
         reopen: str | None = None,
         draws: Draws | None = None,
-    ) -> SequentialAudit:
+    ) -> Self:
         """Return the audit of a ready-made plan, with the policy that it names unless one is
         passed.
 
@@ -254,24 +254,40 @@ class SequentialAudit(RecordedSession[Verdict]):
 
     def draw_round(self, query: Query) -> Round:
         """Draw the case, and fix what is bet on it."""
+        drawn = self._draw_case(query)
+        # the bet is worked out for both outcomes before either is seen; scores in between use the
+        # same stake
+        self._outcomes = {
+            score: self._after(drawn.query, drawn.thresholds, score) for score in (0.0, 1.0)
+        }
+        if_fail, if_pass = (outcome.log_e for outcome in self._outcomes.values())
+        return replace(drawn, if_fail=if_fail, if_pass=if_pass)
+
+    def _draw_case(self, query: Query) -> Round:
         step = self.counts.rounds + 1
         eligible = self.claim.find_eligible(query, self.counts.find_available())
         position = self.counts.draw(query, eligible)
         stake = query.stake and step > self.plan.warm_up
         query = replace(query, step=step, id=self.pool.ids[position], stake=stake)
-        thresholds = self.counts.find_thresholds(query.group)
-        # the bet is worked out for both outcomes before either is seen; scores in between use the
-        # same stake
-        self._outcomes = {score: self._after(query, thresholds, score) for score in (0.0, 1.0)}
-        if_fail, if_pass = (outcome.log_e for outcome in self._outcomes.values())
-        return Round(query, int(eligible.sum()), thresholds, if_fail, if_pass)
+        return Round(query, int(eligible.sum()), self.counts.find_thresholds(query.group))
 
-    def _after(self, query: Query, thresholds: EProcessPair, score: float | None) -> TwoNullTest:
+    def _after(
+        self,
+        query: Query,
+        thresholds: EProcessPair,
+        score: float | None,
+        model: ModelWealth | None = None,
+    ) -> TwoNullTest:
         """Return both tests as they would stand after a score."""
         if query.stake:
             claim = query.claim or not self.claim.guaranteed
             return self.test.update(
-                score, thresholds, claim=claim, group=query.group, forecast=query.forecast
+                score,
+                thresholds,
+                claim=claim,
+                group=query.group,
+                forecast=query.forecast,
+                model=model,
             )
         # a round without a stake after the first bet leaves the wealth alone; before it, the score
         # only teaches the forecasts (warm start)

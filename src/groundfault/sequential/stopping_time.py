@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, replace
 from math import isfinite, log
 from typing import Any, NamedTuple, get_args
@@ -12,14 +12,16 @@ import numpy as np
 
 from groundfault.base.arrays import Floats
 from groundfault.base.deprecation import rename_attributes, rename_fields, rename_parameters
+from groundfault.base.machine import run_in_order
+from groundfault.base.progress import Progress, listener
 from groundfault.errors import PlanError, require_name
 from groundfault.sequential import policies
 from groundfault.sequential.plan import SequentialPlan
-from groundfault.sequential.policies import History, Policy, Query
+from groundfault.sequential.policies import Policy, Query
 from groundfault.sequential.pool import Pool
 from groundfault.sequential.record import Round
 from groundfault.sequential.session import SequentialAudit
-from groundfault.sequential.two_null_test import Verdict
+from groundfault.sequential.two_null_test import ModelWealth, Verdict
 
 _FARTHEST = 1000
 """Labels in a row beyond which no count is given: nobody plans for so many."""
@@ -115,6 +117,7 @@ def forecast_stopping(
     replicates: int = 30,
     policy: Policy | None = None,
     jobs: int = 1,
+    progress: Progress | None = None,
 ) -> list[StoppingForecast]:
     """Simulate an audit before a label is spent: verdicts and stopping times, for several burn-ins.
 
@@ -141,6 +144,8 @@ def forecast_stopping(
         Left out, the one that the plan names.
     jobs : int
         Processes; the answer does not depend on it.
+    progress : callable, optional
+        Called with a message after each simulation.
 
     Returns
     -------
@@ -161,25 +166,32 @@ def forecast_stopping(
         require_name("group", failing, pool.groups)
     if replicates < 1 or not burn_ins:
         raise PlanError("a simulation needs one replicate or more, and one burn-in or more")
-    from joblib import Parallel, delayed
+    from joblib import delayed
 
     policy = policy or policies.get(plan.policy)
     # the longest burn-in first: a policy is not shown it, so the rounds of the longest audit
     # are the script of the others, and its work is done once
     plans = [replace(plan, burn_in=m) for m in sorted(set(burn_ins), reverse=True)]
-    forecasts = []
-    for level in (None, *levels):
-        worlds = (_simulate_world(pool, plan, base, level, failing, r) for r in range(replicates))
-        runs = Parallel(jobs)(
-            delayed(_simulate_audits)(pool, plans, policy, chance, r)
-            for r, chance in enumerate(worlds)
+    worlds = [(level, r) for level in (None, *levels) for r in range(replicates)]
+    calls = (
+        delayed(_simulate_audits)(
+            pool, plans, policy, _simulate_world(pool, plan, base, level, failing, r), r
         )
+        for level, r in worlds
+    )
+    runs, report_progress = [], listener(progress)
+    for run in run_in_order(calls, jobs):
+        runs.append(run)
+        report_progress(f"simulating audits: {len(runs)} of {len(worlds)}")
+    forecasts = []
+    for k, level in enumerate((None, *levels)):
         place = f"everywhere {base:.3g}"
         if level is not None:
             place = f"{failing or 'one group'} {level:.3g}"
+        own = runs[k * replicates : (k + 1) * replicates]
         forecasts += [
-            _summarize_runs(place, own.burn_in, [run[i] for run in runs])
-            for i, own in enumerate(plans)
+            _summarize_runs(place, each.burn_in, [run[i] for run in own])
+            for i, each in enumerate(plans)
         ][::-1]
     return forecasts
 
@@ -211,12 +223,17 @@ def _simulate_audits(
     """Return verdict and cases labelled under each plan, for one draw of the scores."""
     rng = plans[0].rng("scores", replicate)
     scores, seed = (rng.random(len(pool)) < chance).astype(float), int(rng.integers(2**62))
+    bets = (*plans[0].bets("model"), *plans[0].group_bets, *plans[0].joint_bets)
+    # only shares of the wealth that start step by step depend on the burn-in
+    are_alike = all(bet.starts != "uniform" for bet in bets)
     results: list[tuple[str, int]] = []
-    current = policy
+    steps: list[tuple[Round, ModelWealth | None]] = []
     for plan in plans:
         # the same scores for every burn-in, so that they differ by their rule and not by luck
         anew = plan.rng("answers", replicate)
-        audit = SequentialAudit.of(pool, replace(plan, seed=seed), policy=current)
+        audit = _SimulatedAudit.of(pool, replace(plan, seed=seed), policy=policy)
+        audit.follow(steps)
+        anew.random(audit.labelled)
 
         def answer(query: Query, anew: np.random.Generator = anew) -> float:
             position = pool.position[query.id]
@@ -224,30 +241,38 @@ def _simulate_audits(
                 return float(anew.random() < chance[position])
             return float(scores[position])
 
-        results.append((audit.run(answer), audit.labelled))
-        if current is policy:
-            current = _Script(policy, audit.rounds, plan.warm_up)
+        more = audit.simulate(answer)
+        results.append((audit.verdict, audit.labelled))
+        steps = steps or [(drawn, model if are_alike else None) for drawn, model in more]
     return results
 
 
-@dataclass(frozen=True)
-class _Script:
-    """Repeats what a policy asked on the same draws, and then asks the policy itself."""
+class _SimulatedAudit(SequentialAudit):
+    """An audit that records nothing, and works out bets for the scores that came alone."""
 
-    policy: Policy
-    rounds: tuple[Round, ...]
-    warm_up: int
+    def follow(self, steps: Iterable[tuple[Round, ModelWealth | None]]) -> None:
+        """Take in scored rounds of an audit that drew alike, until this one ends.
 
-    @property
-    def name(self) -> str:
-        return self.policy.name
+        The other audit has the same pool, draws and policy, and a longer burn-in, which no policy
+        is shown. A round may come with the wealth of the bets against the model's null after it.
+        """
+        for drawn, model in steps:
+            if self.decided:
+                return
+            after = self._after(drawn.query, drawn.thresholds, drawn.score, model)
+            self._outcomes = {drawn.score: after}
+            self._rounds.append(replace(drawn, closed=False))
+            self._take_score(drawn.query, drawn.score)
 
-    def ask(self, history: History, rng: np.random.Generator) -> Query | None:
-        step = len(history.positions)
-        if step >= len(self.rounds):
-            return self.policy.ask(history, rng)
-        query = self.rounds[step].query
-        return Query(query.group, query.items, query.claim, query.stake, query.forecast)
+    def simulate(self, answer: Callable[[Query], float]) -> list[tuple[Round, ModelWealth]]:
+        """Run to the end; return the rounds, each with the wealth against the model's null."""
+        steps = []
+        while not self.decided and (query := self.choose(self.policy)) is not None:
+            drawn = self._draw_case(query)
+            drawn = replace(drawn, score=answer(drawn.query))
+            self.follow([(drawn, None)])
+            steps.append((drawn, self.test.model))
+        return steps
 
 
 def _summarize_runs(world: str, burn_in: int, runs: Sequence[tuple[str, int]]) -> StoppingForecast:

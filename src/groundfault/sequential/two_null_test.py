@@ -186,6 +186,7 @@ class TwoNullTest:
         claim: bool,
         group: str | None = None,
         forecast: float | None = None,
+        model: ModelWealth | None = None,
     ) -> TwoNullTest:
         """Return the tests after one more tested case.
 
@@ -202,11 +203,13 @@ class TwoNullTest:
             The group that the case was drawn from; None for a set of cases.
         forecast : float, optional
             Expected score, for ``-pred`` bets.
+        model : ModelWealth, optional
+            The bets against the model's null after that case, where they are known already.
         """
         # an unscored case must help neither verdict: each test takes it as its null would have it
         high, low = (1.0, 0.0) if score is None else (score, score)
         return TwoNullTest(
-            self.model.update(group, high, thresholds[0], forecast),
+            model or self.model.update(group, high, thresholds[0], forecast),
             # the auditor's null is about claimed groups only: on other rounds it must not bet
             self.auditor.update(low, thresholds[1], forecast=forecast, stake=claim),
         )

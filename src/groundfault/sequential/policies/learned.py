@@ -301,7 +301,9 @@ def _linear(labels: LabelledData, embedded: Floats, rng: np.random.Generator) ->
     # a normal with precision L L^T is L^-T times white noise
     roots = np.linalg.inv(np.swapaxes(np.linalg.cholesky(precision), 1, 2))
     noise = np.einsum("sij,sj->si", roots[draws], rng.normal(size=(_DRAWS, columns.shape[1])))
-    return _sigmoid(labels.logit + ((mode[draws] + noise) * scales[draws]) @ columns.T)
+    logits = ((mode[draws] + noise) * scales[draws]) @ columns.T
+    logits += labels.logit
+    return _sigmoid(logits)
 
 
 def _laplace(rows: Floats, scores: Floats, offset: float) -> tuple[Floats, Floats, Floats]:
@@ -348,7 +350,12 @@ def boosted(labels: LabelledData, rng: np.random.Generator) -> Floats:
 
 
 def _sigmoid(x: Floats) -> Floats:
-    return np.asarray(1 / (1 + np.exp(-np.clip(x, -500, 500))))
+    """Return the logistic function in place of ``x``: most of the time went into new arrays."""
+    np.negative(x, out=x)
+    np.clip(x, -500, 500, out=x)
+    np.exp(x, out=x)
+    x += 1
+    return np.divide(1, x, out=x)
 
 
 __getattr__ = rename_attributes(
