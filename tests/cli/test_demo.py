@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from groundfault.auditing.report import Report
 from groundfault.cli.demo import NEVER_SEEN, compare_with_truth, demo, read_table
+from groundfault.cli.main import cli
 from groundfault.core.rules import Rule
 from groundfault.modes.mode import Mode
 
@@ -142,3 +143,27 @@ def test_numbers_of_the_readme_hold_in_all_prompts(shared: Path) -> None:
     )
     assert rates["n"].to_list() == [10_000 - 858, 858]
     assert [f"{rate:.0%}" for rate in rates["wrong"]] == ["22%", "97%"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown", "then"),
+    [
+        ("compare", "number_style is words", "next: groundfault open"),
+        ("agents", "calls pay", "next: groundfault show"),
+        ("label", "failure mode found", "next: groundfault label run"),
+        ("probe", "mismatch", "next: groundfault label review"),
+    ],
+)
+def test_every_door_has_a_demo_that_prints_its_commands_and_what_to_type_next(
+    name: str, shown: str, then: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("groundfault.toml").write_text('group = "no_such_column"\n')
+    done = CliRunner().invoke(cli, ["demo", "--of", name, "--out", "my demo"])
+    assert done.exit_code == 0, (done.output, done.exception)
+    text = " ".join(done.stdout.split())
+    assert "made by code" in text or "by a script in place of a model" in text
+    assert "$ groundfault " in text
+    assert shown in text
+    assert done.stdout.splitlines()[-1].startswith(then)
+    assert {path.name for path in tmp_path.iterdir()} == {"groundfault.toml", "my demo"}

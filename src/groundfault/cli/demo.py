@@ -1,16 +1,21 @@
-"""``demo``: the main job on data that needs no download."""
+"""``demo``: the main jobs on data that need no download."""
 
 from __future__ import annotations
 
+import json
+import shlex
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
-from groundfault.base.files import write_bytes
+import click
+import numpy as np
+
+from groundfault.base.files import write_bytes, write_text
 from groundfault.base.progress import Progress
 from groundfault.cli.command import command
 from groundfault.cli.output import Result
-from groundfault.cli.settings import own_options
+from groundfault.cli.settings import OutFolder, own_options
 from groundfault.render import words
 from groundfault.render.page import Page, Section
 
@@ -31,19 +36,36 @@ MEANING = "numbers written out as words"
 
 @command()
 @own_options
-def demo(*, out: str = "groundfault-demo", progress: Progress) -> Result:
+def demo(
+    *,
+    of: Literal["audit", "compare", "agents", "label", "probe"] = "audit",
+    out: OutFolder = "groundfault-demo",
+    progress: Progress,
+) -> Result:
     """Audit 2,000 real answers of a small language model.
 
     It works offline and takes seconds. In training the model never saw prompts of one kind. The
     audit is not told which: it has the prompts, what was answered, and what describes each prompt.
     It names the failure modes; the demo shows examples of the first, and in the end what the truth
-    is.
+    is. With --of it shows another command instead, on data made by code, and prints what to type.
+
+    \b
+    groundfault demo
+    groundfault demo --of compare
+    groundfault demo --of agents
+    groundfault demo --of label
+    groundfault demo --of probe
 
     Output
     ------
+    of : NAME
+        Job to show: audit, compare (two versions), agents (their runs), label (one example at a
+        time) or probe (wordings).
     out : DIR
-        Folder for the report.
+        Folder for the data and the report.
     """
+    if of != "audit":
+        return _show_commands(of, Path(out))
     from groundfault.auditing.flow import audit
     from groundfault.base.ledgers import DEFAULT
     from groundfault.core.evidence import Evidence
@@ -62,6 +84,110 @@ def demo(*, out: str = "groundfault-demo", progress: Progress) -> Result:
     return Result(
         [make_summary(report, Path(out) / "report.html"), "", _look_closer(report, table)]
     )
+
+
+def _show_commands(name: str, place: Path) -> Result:
+    """Write the data of a demo, and print and run the commands that one would type."""
+    from groundfault.cli.main import cli
+    from groundfault.cli.settings_file import NO_FILE
+
+    place.mkdir(parents=True, exist_ok=True)
+    story, write, *lines, then = _DEMOS[name]
+    click.echo(story)
+    write(place)
+    for line in lines:
+        words = shlex.split(line.format(out=shlex.quote(str(place))))
+        click.echo(f"\n$ groundfault {shlex.join(words)}")
+        cli.main(words, prog_name="groundfault", standalone_mode=False, obj=NO_FILE)
+    return Result(["", f"next: groundfault {then.format(out=shlex.quote(str(place)))}"])
+
+
+def _write_versions(place: Path) -> None:
+    import polars as pl
+
+    old = pl.read_parquet(read_table())
+    luck = pl.Series(np.random.default_rng(_SEED).random(len(old)))
+    unseen, lookup = pl.col("number_style") == "words", pl.col("task") == "lookup"
+    better, worse = unseen & (luck < 0.7), lookup & (luck < 0.3)
+    correct = pl.when(better).then(True).when(worse).then(False).otherwise("correct")
+    for name, table in (("old", old), ("new", old.with_columns(correct.alias("correct")))):
+        table.drop("answer").write_parquet(place / f"{name}.parquet")
+
+
+def _write_runs(place: Path) -> None:
+    import polars as pl
+
+    rng = np.random.default_rng(_SEED)
+    rows = []
+    for i in range(240):
+        hasty = rng.random() < 0.3
+        failed = bool(rng.random() < (0.8 if hasty else 0.2))
+        steps: list[dict[str, Any]] = [{"role": "user", "content": f"Pay invoice {i // 4}."}]
+        for tool in ["pay" if hasty else "check", *["search"] * (2 + 2 * failed)]:
+            call = {"id": "a", "function": {"name": tool, "arguments": "{}"}}
+            steps.append({"role": "assistant", "tool_calls": [call]})
+            steps.append({"role": "tool", "tool_call_id": "a", "content": "done"})
+        rows.append((f"t{i // 4}", i % 4, int(failed), json.dumps(steps)))
+    names = ["task", "trial", "error", "messages"]
+    pl.DataFrame(rows, names, orient="row").write_parquet(place / "runs.parquet")
+
+
+def _write_pool(place: Path) -> None:
+    import polars as pl
+
+    rng, domains = np.random.default_rng(_SEED), ["contracts", "invoices", "letters", "dates"]
+    kinds = rng.choice(domains, 400)
+    passed = rng.random(400) < np.where(kinds == "dates", 0.5, 0.95)
+    pool = {"id": [f"q{i}" for i in range(400)], "domain": kinds, "score": passed.astype(int)}
+    pl.DataFrame(pool).write_csv(place / "pool.csv")
+
+
+def _write_answers(place: Path) -> None:
+    from groundfault.probes import Bank, Grammar, probes
+
+    lines = []
+    for probe in probes(Bank.shipped(), Grammar.shipped()):
+        falls = "shortcut" in probe.assignment and len(probe.task.id) % 2
+        answer = probe.task.slots["shortcut"] if falls else probe.task.answer
+        lines.append(json.dumps({"prompt": probe.prompt, "response": f"Answer: {answer}"}))
+    write_text(place / "answers.jsonl", "\n".join(lines) + "\n")
+
+
+_SEED = 2026
+_DEMOS: dict[str, Any] = {
+    "compare": (
+        "Two versions of a model. The answers of the old one are real, those of the new one are "
+        "made by code: it learnt numbers in words, and forgot some lookups.",
+        _write_versions,
+        "compare {out}/old.parquet {out}/new.parquet --id id --outcome correct --positive-is-good "
+        "--out {out}/report --ledger {out}/groundfault-ledger.db",
+        "open {out}/report",
+    ),
+    "agents": (
+        "240 runs of an agent on 60 tasks, made by code. Some runs pay before they check.",
+        _write_runs,
+        "audit {out}/runs.parquet --id task --repeat trial --outcome error --out {out}/report "
+        "--ledger {out}/groundfault-ledger.db",
+        "show {out}/report --run t1",
+    ),
+    "label": (
+        "400 examples of four domains, with recorded labels made by code. You would type them.",
+        _write_pool,
+        "label run {out}/pool.csv --id id --groups domain --threshold 0.85 --label file "
+        "--ledger {out}/groundfault-ledger.db",
+        "label run {out}/pool.csv --id id --groups domain --threshold 0.85 --label ask --show id "
+        "--ledger {out}/mine.db",
+    ),
+    "probe": (
+        "18 tasks in many wordings, answered by a script in place of a model. It falls for some "
+        "tempting wrong answers.",
+        _write_answers,
+        "lab probe init {out}/bank",
+        "lab probe run {out}/bank/config.toml --model replay:{out}/answers.jsonl --out {out}/runs",
+        "label review {out}/runs --reviewer you",
+    ),
+}
+"""Of each job: the story, the writer of its data, commands to run, and one to type next."""
 
 
 def _look_closer(report: Report, table: Path) -> Page:

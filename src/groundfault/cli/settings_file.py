@@ -28,6 +28,8 @@ from groundfault.render.words import clean, plural
 
 NAME = "groundfault.toml"
 _PROJECT = "pyproject.toml"
+NO_FILE = "no settings file"
+"""Object of a context whose command takes nothing from a settings file, such as the demo's."""
 _USED = "groundfault.settings_file"
 """Where a context keeps the settings that a command takes from the file, as a text."""
 
@@ -38,7 +40,9 @@ def apply_settings(ctx: click.Context, args: Sequence[str]) -> None:
     A settings file has no say over a step of a case, nor over a flag that excludes the setting.
     """
     flags = {arg.partition("=")[0] for arg in args}
-    place = None if flags & {"--help", "--help-all", "--case"} else find_settings_file()
+    if ctx.obj == NO_FILE or flags & {"--help", "--help-all", "--case"}:
+        return
+    place = find_settings_file()
     if place is None:
         return
     settings = read_settings_file(place)
