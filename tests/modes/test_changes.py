@@ -108,6 +108,20 @@ def test_a_planted_regression_is_the_first_row() -> None:
     assert named >= 5
 
 
+def test_the_purest_part_of_a_region_does_not_hide_it() -> None:
+    named = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        table = make_table(rng).with_columns(path=pl.Series(rng.integers(0, 20, 1500)))
+        on = (table["lang"] == "de").to_numpy()
+        pure = on & (table["topic"] == "refund").to_numpy()
+        before = rng.random(len(on)) < 0.2
+        after = before | (on & (rng.random(len(on)) < np.where(pure, 0.95, 0.4)))
+        modes, _, _ = find_changes(table, np.stack([before, after]).astype(float))
+        named += bool(modes) and overlap(modes[0], table, on) >= 0.8
+    assert named >= 5
+
+
 def test_the_numbers_of_a_mode_are_those_of_its_units() -> None:
     rng = np.random.default_rng(3)
     table = make_table(rng)

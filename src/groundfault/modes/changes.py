@@ -59,9 +59,11 @@ _POOL = 3000
 """Rules that are compared with each other, those that stand out most."""
 _CELLS = 2e7
 """Rules times units, or flips, at a time: 20 MB of booleans."""
-_SAME_PLACE = 0.3
-"""Overlap from which rules are about the same examples: the one furthest beyond its bar names them,
-so that longer words have to pay (right in .93 of worlds, else in .57)."""
+_SAME_PLACE = 0.5
+"""Share of the rise of a rule that another has to hold for to be about the same examples: the one
+furthest beyond its bar names them, so that longer words have to pay. With an overlap of the rules
+instead, the purest part of a region hides it: single conditions came first in .50 of 24 worlds, now
+in .75, cuts in .54, now .96, pairs in .83 both; the bug of a chat model's pipeline in none."""
 _BELOW = 0.5
 """Bars below the mean that a rule's place is decided by."""
 _TILT = (0.02, 0.999)
@@ -256,8 +258,8 @@ class _ChangeTest:
             if score.max() <= 0:
                 break
             best = int(score.argmax())
-            overlap = (on & on[best]).sum(1) / (on | on[best]).sum(1)
-            near = np.flatnonzero((overlap >= _SAME_PLACE) & (score > 0))
+            rise = np.maximum(d, 0) * on[best]
+            near = np.flatnonzero((on @ rise >= _SAME_PLACE * rise.sum()) & (score > 0))
             both = np.maximum(log_p2[near], log_p[pool[near]])
             best = int(near[np.argmax(bar[near] - both)])
             listed = Listed(
