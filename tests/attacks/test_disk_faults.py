@@ -8,11 +8,22 @@ import errno
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from jobs import GOLDEN, MODULES, Audit, Import, Job, Sequential, Taxonomy
+from jobs import (
+    GOLDEN,
+    MODULES,
+    Audit,
+    CaseStep,
+    Import,
+    Job,
+    ReviewSheet,
+    Sequential,
+    Taxonomy,
+    make_runs,
+)
 from nursery import Nursery, build_disk
 
 pytestmark = pytest.mark.skipif(
@@ -81,9 +92,26 @@ def test_a_full_disk_leaves_a_whole_import_or_none(nursery: Nursery, tmp_path: P
     assert Disk(Import(), nursery, tmp_path).fail(3)
 
 
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_runs(tmp_path_factory.mktemp("runs"))
+
+
+JOBS: dict[str, Callable[[Path], Job]] = {
+    "audit": lambda _: Audit(),
+    "sequential": lambda _: Sequential(),
+    "taxonomy": lambda _: Taxonomy(),
+    "import": lambda _: Import(),
+    "case: new": lambda _: CaseStep(0),
+    "case: audit": lambda _: CaseStep(1),
+    "case: report": lambda _: CaseStep(2),
+    "review": ReviewSheet,
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "job", [Audit(), Sequential(), Taxonomy(), Import()], ids=lambda job: type(job).__name__
-)
-def test_a_failing_disk_loses_nothing(job: Job, nursery: Nursery, tmp_path: Path) -> None:
-    print(Disk(job, nursery, tmp_path).fail(40))
+@pytest.mark.parametrize("name", JOBS)
+def test_a_failing_disk_loses_nothing(
+    name: str, nursery: Nursery, runs: Path, tmp_path: Path
+) -> None:
+    print(name, Disk(JOBS[name](runs), nursery, tmp_path).fail(40))

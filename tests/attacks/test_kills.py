@@ -33,13 +33,11 @@ from jobs import (
     ReviewSheet,
     Sequential,
     Taxonomy,
+    make_runs,
     read_folder,
 )
 from network import Network
 from nursery import Nursery, kill
-
-import groundfault
-from groundfault.models import Question, Response
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs fork and kill -9")
 
@@ -163,23 +161,9 @@ def is_running(process: int) -> bool:
     return True
 
 
-class Wrong:
-    """A model that always errs, but for a hesitation of its own at each third question."""
-
-    name = "scripted/wrong"
-
-    async def answer(self, question: Question) -> Response:
-        prompt = question.messages[0]["content"]
-        return Response("I cannot say." if len(prompt) % 3 == 0 else "Answer: 987654")
-
-
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose responses wait for a review."""
-    home = tmp_path_factory.mktemp("runs")
-    Probe.write_config(home)
-    groundfault.probes.run(home / "config.toml", Wrong(), out=home / "runs")
-    return home / "runs"
+    return make_runs(tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(scope="module")

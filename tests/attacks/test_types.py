@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import re
 import shutil
 import tomllib
 from collections.abc import Callable, Iterator
@@ -218,6 +219,39 @@ def test_another_document_altogether_is_loaded_or_refused(stored: tuple[Path, An
     for text in WHOLE.values():
         path.write_bytes(text.encode("utf-8", "surrogateescape"))
         require_own_error(partial(load, path))
+
+
+FIRST_KEY = re.compile(r'\{\s*("(?:[^"\\]|\\.)*"):')
+
+
+def test_a_key_that_stands_twice_is_an_error(stored: tuple[Path, Any, Load]) -> None:
+    path, document, load = stored
+    if path.name == "said.jsonl":
+        pytest.skip("answers that others wrote are read like logs: see test_duplicate_keys.py")
+    if path.suffix == ".toml":
+        key = next(iter(document))
+        path.write_text(f"{key} = 1\n{key} = 1\n")
+    else:
+        parts = document if path.suffix == ".jsonl" else [document]
+        text = "".join(json.dumps(part) + "\n" for part in parts)
+        path.write_text(FIRST_KEY.sub(r"{\1: null, \1:", text, count=1))
+    try:
+        result = load(path)
+    except GroundfaultError:
+        return
+    finally:
+        write_document(path, document)
+    assert getattr(result, "problems", ()), "a package says what is wrong with it"
+
+
+def test_a_line_break_in_a_library_leaves_the_message_one_line(tmp_path: Path) -> None:
+    content = json.loads((STORED / "fitted/report/library.json").read_text())
+    for candidate in content["candidates"]:
+        candidate["\n"] = 1
+    (tmp_path / "library.json").write_text(json.dumps(content))
+    with pytest.raises(GroundfaultError) as refused:
+        Library.load(tmp_path / "library.json")
+    assert "\n" not in str(refused.value)
 
 
 # ------------------------------------------------------------------------------ databases, sheets

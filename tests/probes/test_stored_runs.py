@@ -102,7 +102,7 @@ def test_a_stored_report_is_read_and_written_again(old_runs: Path) -> None:
     ("text", "message"),
     [
         ("{", "is not JSON"),
-        ("[]", "is no JSON of groundfault lab probe report"),
+        ("[]", "it is no JSON object"),
         ('{"schema_version": 2}', "reads versions up to 1"),
         ('{"schema_version": 1, "more": 0}', "is no JSON of groundfault lab probe report"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import urllib.request
 from collections import Counter
@@ -20,7 +21,7 @@ import groundfault
 from groundfault.auditing.report import SUMS
 from groundfault.base.ledger import Ledger
 from groundfault.cli.main import cli
-from groundfault.models import Record
+from groundfault.models import Question, Record, Response
 from groundfault.probes import Bank
 from groundfault.review.session import DECIDED
 from groundfault.sequential import verify_certificate
@@ -263,6 +264,46 @@ class Taxonomy(Job):
         return blank_opening(read_folder(home / "taxonomy"), home / "ledger.db")
 
 
+class CaseStep(Job):
+    """A step of a case: those before it are done by its preparation."""
+
+    steps = (
+        "case new case --from table.csv --id id --outcome error",
+        "audit --case case",
+        "case report case",
+    )
+
+    def __init__(self, step: int) -> None:
+        self.step, self.arguments = step, self.steps[step]
+
+    def prepare(self, home: Path) -> None:
+        Audit().prepare(home)
+        before = Path.cwd()
+        os.chdir(home)
+        try:
+            for words in self.steps[: self.step]:
+                done = CliRunner().invoke(cli, words.split())
+                assert done.exit_code == 0, done.output
+        finally:
+            os.chdir(before)
+
+    def check_after_kill(self, home: Path) -> None:
+        # renames that failed, and could not be taken back, are finished by the next command
+        if (home / "case/case.json").exists() and not [*home.rglob(".groundfault-writing")]:
+            verification = groundfault.verify(home / "case")
+            assert verification.verdict != "does NOT reproduce", verification.checks
+
+    def check_at_end(self, home: Path, kills: int) -> None:
+        assert groundfault.verify(home / "case").reproduces
+
+    def read(self, home: Path) -> dict[str, Any]:
+        ledger = home / "case" / "ledger.db"
+        if not ledger.exists():
+            return dict(read_folder(home / "case"))
+        files = blank_opening(read_folder(home / "case"), ledger)
+        return {name: text for name, text in files.items() if "ledger.db" not in name}
+
+
 class Import(Job):
     arguments = "import logs -o evidence"
 
@@ -294,6 +335,23 @@ class Import(Job):
 
     def read(self, home: Path) -> dict[str, Any]:
         return dict(read_folder(home / "evidence"))
+
+
+class Wrong:
+    """A model that always errs, but for a hesitation of its own at each third question."""
+
+    name = "scripted/wrong"
+
+    async def answer(self, question: Question) -> Response:
+        prompt = question.messages[0]["content"]
+        return Response("I cannot say." if len(prompt) % 3 == 0 else "Answer: 987654")
+
+
+def make_runs(home: Path) -> Path:
+    """Runs whose responses wait for a review."""
+    Probe.write_config(home)
+    groundfault.probes.run(home / "config.toml", Wrong(), out=home / "runs")
+    return home / "runs"
 
 
 @dataclass

@@ -23,7 +23,7 @@ import msgspec
 
 from groundfault.base.files import write_bytes
 from groundfault.base.ledger import Ledger
-from groundfault.base.reading import read_bytes
+from groundfault.base.reading import decode_json, read_bytes
 from groundfault.errors import InputError, LedgerError, MissingExtraError
 
 NAMESPACE = "groundfault-ledger"
@@ -168,8 +168,8 @@ def read_anchor(files: AnchorFiles) -> Anchor:
             "anchor was changed, or somebody else signed it"
         )
     try:
-        anchor = msgspec.json.decode(statement, type=Anchor)
-    except msgspec.DecodeError as error:
+        anchor = msgspec.convert(decode_json(statement.decode(), str(files.path)), Anchor)
+    except ValueError as error:
         raise InputError(f"{files.path} is no anchor of a ledger: {error}") from None
     if anchor.groundfault_anchor != 1:
         raise InputError(f"{files.path} is an anchor of a newer groundfault; verify it with that")

@@ -83,6 +83,8 @@ def read_beside(module: str, name: str) -> str:
 def decode_json(text: str, where: str) -> Any:
     """Return what JSON of our own holds; logs, which others write, are read with more patience.
 
+    A reader of logs takes the last of two values of one key, as the tool that wrote it would.
+
     Parameters
     ----------
     text : str
@@ -111,7 +113,7 @@ def decode_json(text: str, where: str) -> Any:
         raise InputError(f"{where} is not JSON, or is cut short: {first_line(error)}") from None
 
 
-def read_json_object(path: str | Path) -> dict[str, Any]:
+def read_json_object(path: str | Path, limit: int = MAX_DOCUMENT) -> dict[str, Any]:
     """Return the JSON object that a file of our own holds; see `decode_json`.
 
     Raises
@@ -121,7 +123,7 @@ def read_json_object(path: str | Path) -> dict[str, Any]:
     """
     place = Path(path)
     with readable(place):
-        content = read_bytes(place)
+        content = read_bytes(place, limit)
     try:
         data = decode_json(content.decode("utf-8-sig"), str(place))
     except UnicodeDecodeError:

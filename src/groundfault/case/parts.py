@@ -17,7 +17,7 @@ import polars as pl
 from groundfault.auditing.copies import join_copies
 from groundfault.auditing.report import Report
 from groundfault.base.arrays import Bools, Places
-from groundfault.base.files import replace_folder
+from groundfault.base.files import is_unfinished, replace_folder
 from groundfault.base.streams import stream
 from groundfault.case.settings import CaseSettings, Freshness
 from groundfault.core.evidence import Evidence
@@ -300,7 +300,9 @@ def write_case(
 ) -> None:
     """Write the folder, which appears whole or not at all; parameters as for `Case.create`."""
     home = folder.absolute()
-    if home.exists() and (not home.is_dir() or any(home.iterdir())):
+    # a disk that was full leaves empty folders, and what the next command finishes
+    taken = home.is_file() or any(not each.is_dir() for each in home.rglob("*"))
+    if taken and not is_unfinished(home):
         raise InputError(f"cannot begin a case in {folder}: it is there and not empty")
     if grader is not None:
         require_name("column", grader, evidence.frame.columns, InputError, "grader")

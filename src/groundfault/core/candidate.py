@@ -393,7 +393,8 @@ class Library(Sequence[Candidate]):
         except RuleError:
             raise
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-            raise InputError(f"{where}: not a frozen groundfault library ({error})") from None
+            what = " ".join(str(error).split())
+            raise InputError(f"{where}: not a frozen groundfault library ({what})") from None
         # a library is frozen before outcomes are seen; an edit afterwards has to show
         if digest != library.hash:
             raise InputError(

@@ -27,7 +27,7 @@ from groundfault.base.progress import Progress, listener
 from groundfault.base.reading import read_json_object, readable
 from groundfault.core.column_names import means_pass, names_a_thing
 from groundfault.core.roles import Roles, read_roles
-from groundfault.errors import InputError
+from groundfault.errors import InputError, first_line
 from groundfault.readers.account import Account, LogRead
 from groundfault.readers.configurations import Setup, name_configurations, split_source
 from groundfault.readers.log import ORIGIN, RUN, PackedRows
@@ -245,8 +245,12 @@ def write_directory(
 def _write_table(frame: pl.DataFrame | pl.LazyFrame, place: Path) -> None:
     # opened here: polars takes only paths that are UTF-8
     with place.open("wb") as stream:
-        # part by part: the rows of all scorers may not fit into memory as they stand
-        frame.lazy().sink_parquet(stream, row_group_size=_ROW_GROUP)
+        try:
+            # part by part: the rows of all scorers may not fit into memory as they stand
+            frame.lazy().sink_parquet(stream, row_group_size=_ROW_GROUP)
+        except pl.exceptions.ComputeError as error:
+            # of a disk that is full
+            raise OSError(first_line(error)) from None
 
 
 def save(evidence: Any, directory: str | Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import polars as pl
 
 from groundfault.base.files import write_bytes, write_text
-from groundfault.base.reading import read_beside
+from groundfault.base.reading import decode_json, read_beside
 from groundfault.base.sheets import escape_cell, format_csv, read_sheet_text, split_rows
 from groundfault.errors import InputError, first_line
 from groundfault.review.decision import SAID, Decision, Role
@@ -174,11 +174,12 @@ def _read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     start = text.lstrip()[:1]
     try:
         if start == "[":
-            yield from read_rows(json.loads(text), str(path))
+            yield from read_rows(decode_json(text, str(path)), str(path))
         elif start == "{":
             for number, line in enumerate(text.split("\n"), start=1):
                 if line.strip():
-                    yield f"{path}, line {number}", _require_mapping(json.loads(line))
+                    where = f"{path}, line {number}"
+                    yield where, _require_mapping(decode_json(line, where))
         else:
             for where, row in split_rows(text, path, ("item", *SAID)):
                 if None in row or None in row.values():

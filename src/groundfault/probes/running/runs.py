@@ -17,7 +17,7 @@ import msgspec
 from groundfault.base.files import make_file, make_folder, write_bytes
 from groundfault.base.holdout_events import Event
 from groundfault.base.ledger import Ledger
-from groundfault.base.reading import MAX_ROWS, read_bytes, read_text
+from groundfault.base.reading import MAX_ROWS, decode_json, read_bytes, read_json_object
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
@@ -136,8 +136,8 @@ class Runs:
         """Return what was fixed before anything was asked."""
         place = self.folder / MANIFEST
         try:
-            return dict(json.loads(read_text(place)))
-        except (OSError, TypeError, ValueError, RecursionError):
+            return read_json_object(place)
+        except InputError:
             raise InputError(
                 f"{self.folder} holds no runs: {MANIFEST} is missing or cannot be read"
             ) from None
@@ -158,7 +158,7 @@ class Runs:
         rows: list[ProbeRow] = []
         for place, number, line in self.lines():
             try:
-                rows += map(ProbeRow.from_dict, json.loads(line)["batch"])
+                rows += map(ProbeRow.from_dict, decode_json(line.decode(), str(place))["batch"])
             except (KeyError, TypeError, ValueError, RecursionError):
                 raise InputError(f"{place}, line {number} is no iteration of a run") from None
         return rows
@@ -298,7 +298,7 @@ def _refuse_others(place: Path, text: bytes, now: Mapping[str, Any]) -> None:
     if content == text:
         return
     try:
-        before = json.loads(content)
+        before = decode_json(content.decode(), str(place))
         what, then, new = next(_find_differences(before, now))
         what = what.removesuffix(" sha256")
     except (StopIteration, TypeError, ValueError, AttributeError):

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from groundfault.base.deprecation import rename_members
-from groundfault.base.reading import MAX_ROWS, read_bytes
+from groundfault.base.reading import MAX_ROWS, read_json_object
 from groundfault.errors import InputError, PlanError, first_line
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.review.reviewed_runs import MissedErrors, ReviewedRuns
@@ -87,13 +87,8 @@ class ProbeTables(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
         InputError
             If it cannot be read, has another form, or was written by a newer version.
         """
-        try:
-            data = msgspec.json.decode(read_bytes(path, MAX_ROWS))
-        except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            raise InputError(f"{path} is not JSON: {first_line(error)}") from None
-        version = data.get("schema_version") if isinstance(data, dict) else None
+        data = read_json_object(path, MAX_ROWS)
+        version = data.get("schema_version")
         if isinstance(version, int) and version > SCHEMA_VERSION:
             raise InputError(
                 f"{path} has the form of version {version}, and this groundfault reads versions up "

@@ -19,7 +19,7 @@ from groundfault.base.arrays import Floats, Ints, Places
 from groundfault.base.files import write_text
 from groundfault.base.machine import run_in_order
 from groundfault.base.progress import Progress, listener
-from groundfault.base.reading import MAX_ROWS, read_text
+from groundfault.base.reading import MAX_ROWS, decode_json, read_text
 from groundfault.errors import InputError
 from groundfault.stats.agreement import adjusted_rand, best_jaccard
 from groundfault.taxonomy.fitting.matrix import Matrix, mean_known
@@ -249,7 +249,7 @@ class Replicates:
         if path is None or not path.exists():
             return {}
         try:
-            content = json.loads(read_text(path, MAX_ROWS))
+            content = decode_json(read_text(path, MAX_ROWS), str(path))
             if content["key"] != self.key or content["purpose"] != purpose:
                 return {}
             return {int(number): value for number, value in content["done"].items()}

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 import numpy as np
 
+from groundfault.base.reading import decode_json
+
 T = TypeVar("T")
 
 SCHEMA_VERSION = 1
@@ -68,7 +70,9 @@ def decode_versioned(content: bytes, form: type[T], name: str, default: int | No
     ValueError
         If it is something else, or of a version that is not known here.
     """
-    data = msgspec.json.decode(content, type=dict[str, Any])
+    data = decode_json(content.decode(), "it")
+    if not isinstance(data, dict):
+        raise ValueError("it is no JSON object")
     version = data.get(name, default)
     if version != SCHEMA_VERSION:
         raise ValueError(
