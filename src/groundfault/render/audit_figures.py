@@ -45,7 +45,7 @@ _SHAPES = {
 
 def figures(report: Report) -> tuple[Figure, ...]:
     """Return the figures that this report has something for, in the order of reading."""
-    visible = (funnel(report), shrinkage(report), floor(report), slices(report))
+    visible = (shrinkage(report), floor(report), slices(report))
     return tuple(figure for figure in visible if figure is not None)
 
 
@@ -57,36 +57,6 @@ def draw_safely(
     drawn = attempt(failures, name, None, draw)
     yield Figures((drawn,) if isinstance(drawn, Figure) else drawn or ())
     yield notice(words.name_failures(failures))
-
-
-def funnel(report: Report) -> Figure:
-    """Draw how many candidates are left after each step."""
-    steps = _count_steps(report)
-    end = 1.1 * max(1, *(n for _, n in steps))
-    names = Scale.of_names([step for step, _ in steps], colour=Colour.INK).turned()
-    drawing = Drawing(Scale(0, end), names, width=560, height=28 * len(steps))
-    for i, (_, n) in enumerate(steps):
-        drawing.bar((0, i), (n, i), 16, Colour.GOOD if i == len(steps) - 1 else Colour.REST)
-        drawing.text((n, i), words.count(n), shift=(6, 4))
-    text = ", ".join(f"{words.count(n)} {step}" for step, n in steps)
-    alt = f"Bars: {text}."
-    title = "From the library to what is confirmed"
-    return drawing.to_figure("funnel", title, "", alt, wide=True)
-
-
-def _count_steps(report: Report) -> list[tuple[str, int]]:
-    """Count how many candidates are left after each step."""
-    counts, candidates = report.counts(), report.candidates
-    confirmed = counts[Verdict.CONFIRMED]
-    unconfirmed = counts[Verdict.TOO_SMALL] + counts[Verdict.NOT_REPLICATED]
-    several = candidates.hypotheses != candidates.size
-    steps = [
-        ("candidates × outcomes" if several else "in the library", candidates.hypotheses),
-        ("tested", candidates.tested),
-    ]
-    if report.n_holdout:
-        steps.append(("survived the screen", confirmed + unconfirmed))
-    return [*steps, ("confirmed", confirmed)]
 
 
 def shrinkage(report: Report) -> Figure | None:

@@ -85,11 +85,11 @@ def make_page(report: Report) -> Page:
     sections = (
         mode_page.make_section(modes) if modes is not None and report.modes else None,
         *transcript_page.list_sections(report),
-        Section("Figures", draw_safely("the figures", partial(figures, report)), anchor="figures"),
         _make_confirmed_section(outline),
         _make_strength_section(outline),
         description_tables.make_section(report),
         Section("How sure this is", _list_why(outline), anchor="sure", tab=WHY),
+        Section("Figures", draw_safely("the figures", partial(figures, report)), anchor="figures"),
         Section.of(tables.too_small(report), audit_words.TOO_SMALL, anchor="too-small"),
         Section.of(tables.screened(report), audit_words.UNCONFIRMED, anchor="screened"),
         Section(
@@ -304,9 +304,6 @@ def _list_limits(outline: Outline, modes: ModeOutline | None) -> Iterator[Conten
     if outline.unscored:
         yield outline.unscored, tables.unscored(report)
     yield outline.repeats
-    weaker = tables.baselines(report)
-    if weaker:
-        yield Entry(weaker.caption, list_blocks(outline.curse, weaker))
 
 
 def _make_summary_table(outline: Outline, *, own: bool, short: bool = False) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import to_builtins
@@ -208,51 +208,6 @@ def unscored(report: Report) -> Table:
         Number("Observations", lambda pair: pair[1]),
         note="Only scored observations enter a failure rate.",
     )
-
-
-def baselines(report: Report) -> Table | None:
-    """List the candidates that weaker rules would have reported from the same evidence."""
-    weaker = report.baselines
-    if weaker is None:
-        return None
-    min_lift = words.decimal(report.plan.min_lift)
-    lifted = report.plan.effect == "risk_difference"
-    at_lift = [c.decoy for c in report.floor.curve if lifted and c.threshold >= min_lift]
-    at_top = [c.decoy for c in report.floor.curve if c.real >= len(weaker.top_k)]
-    fdp, survivors = report.floor.fdp, len(weaker.decoy_only)
-    rules = (
-        (
-            weaker.fixed_lift,
-            f"A fixed difference of {100 * min_lift:g} points on discovery, no decoys, no holdout",
-            _describe_chance(at_lift[-1:]),
-        ),
-        (
-            weaker.top_k,
-            "The largest differences on discovery, no decoys, no holdout",
-            _describe_chance(at_top[:1]),
-        ),
-        (
-            weaker.decoy_only,
-            "The screen alone, no holdout",
-            _describe_chance([] if fdp is None else [fdp * survivors]),
-        ),
-        (weaker.full, "The whole rule", report.guarantee),
-    )
-    return tabulate(
-        "What weaker rules would have reported",
-        rules,
-        Words("Rule", lambda row: row[1]),
-        Number("Reports", lambda row: len(row[0])),
-        Words("By chance alone", lambda row: row[2]),
-        Words("Candidates", lambda row: words.listing(list(map(words.clean, row[0])), MAX_NAMES)),
-    )
-
-
-def _describe_chance(decoys: Sequence[float]) -> str:
-    """Describe how many candidates pass a rule by chance, as decoys estimate it."""
-    if not decoys:
-        return "chance alone gives some too; this judge does not estimate how many"
-    return f"chance alone gives about {decoys[0]:.2g} of them"
 
 
 def manifest(report: Report) -> tuple[Table, ...]:

@@ -372,19 +372,6 @@ class Outline:
         return f"{self.better_title}: {words.listing(parts, _MAX_BETTER)}."
 
     @property
-    def curse(self) -> str:
-        """Return how far the survivors' lifts shrink on the holdout; empty without survivors."""
-        baselines = self.report.baselines
-        mean = baselines and baselines.survivor_mean_abs_lift
-        if not mean or mean.holdout is None:
-            return ""
-        return (
-            f"The rules that passed the screen differ by {100 * mean.discovery:.3g} points on "
-            f"average on discovery and by {100 * mean.holdout:.3g} on the holdout: selection made "
-            "them look larger (the winner's curse)."
-        )
-
-    @property
     def unscored(self) -> str:
         """Return whether verdicts depend on unscored observations; empty where all were scored."""
         count = sum(n for status, n in self.report.statuses.items() if status != "scored")

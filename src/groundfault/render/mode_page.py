@@ -131,21 +131,25 @@ def _tabulate_models(outline: ModeOutline, terminal: bool) -> Table:
         numbers = [n for n, mode in enumerate(outline.report.modes, 1) if mode.rule == row.rule]
         meaning = f"{row.meaning} (only {row.only})" if row.only else row.meaning
         each = (f"{words.rate(cells[m].rate)}{_MARKS[cells[m].mark]}" for m in shown)
-        rows.append((words.clean(meaning), words.count(row.n), *each, str(numbers[0])))
-    anchors = [f"mode-{row[-1]}" for row in rows]
+        sample = outline.report.modes[numbers[0] - 1].sample
+        such = () if terminal else (quote_example(sample).removeprefix("Such as "),)
+        rows.append((words.clean(meaning), words.count(row.n), *each, str(numbers[0]), *such))
+    anchors = [f"mode-{row[-1 if terminal else -2]}" for row in rows]
     total = ("all", words.count(max(one.n for one in search.outcomes)))
-    rows.append((*total, *(words.rate(rates[m]) for m in shown), words.NONE))
+    such = () if terminal else ("",)
+    rows.append((*total, *(words.rate(rates[m]) for m in shown), words.NONE, *such))
     left = [
         f"{len(models) - len(shown)} models between them" * (len(shown) < len(models)),
         f"{len(matrix) - MAX_LISTED} more rules" * (terminal and len(matrix) > MAX_LISTED),
     ]
     more = f"; {words.listing([one for one in left if one], 2)}: --why" if any(left) else ""
     heads = ("Rule", words.capital(f"{outline.report.unit}s"), *map(words.clean, shown), "Mode")
+    heads += () if terminal else ("A typical failure",)
     note = (
         "Failure rates. ●: more often than elsewhere, and beyond the rows above; ○: more often "
         f"than elsewhere; no mark: not shown, which does not mean that it passes{more}."
     )
-    kinds = f"tn{'n' * len(shown)}n"
+    kinds = f"tn{'n' * len(shown)}n{'' if terminal else 't'}"
     return make_table("Rules by model", kinds, heads, rows, note, (*anchors, ""))
 
 
@@ -213,15 +217,14 @@ def _write_rate(rates: Mapping[str, float | None], share: str) -> str:
 
 def make_section(outline: ModeOutline) -> Section:
     """Make the section on each mode: numbers, rule, other wordings, examples."""
-    return Section("Failure modes", outline.guarantee, _list_entries(outline), anchor="modes")
+    return Section("Failure modes", _list_entries(outline), anchor="modes")
 
 
 def _list_entries(outline: ModeOutline) -> Iterator[Content]:
     drawn = 0
     for outcome, modes in outline.groups:
         if len(outline.search.outcomes) > 1:
-            name = _name_outcome(outline, outcome)
-            yield Paragraph(("Of ", name, ":") if outline.changes is None else (name, ":"))
+            yield Paragraph((_name_outcome(outline, outcome), ":"))
         for place, one in enumerate(modes):
             blocks = list_blocks(_describe(outline, one, drawn < _MAX_FIGURES))
             entry = Entry(one.name, blocks, one.anchor)
