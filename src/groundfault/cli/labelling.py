@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import click
@@ -12,6 +14,7 @@ import msgspec
 from groundfault.base.sheets import write_table
 from groundfault.cli import reading, shared
 from groundfault.cli.command import command
+from groundfault.cli.open_ import serve_bench, server_options
 from groundfault.cli.output import Result
 from groundfault.cli.settings import Count, Flag, OutTable, Whole, call, derive_options
 from groundfault.core.column_names import DirectionError
@@ -305,6 +308,7 @@ def _list_coding_settings(
     *,
     coder: str | None = None,
     adjudicate: bool = False,
+    browser: bool = False,
     failing: Whole = 100,
     passing: Whole = 0,
     show: tuple[str, ...] = (),
@@ -325,6 +329,8 @@ def _list_coding_settings(
         Your name: read the next runs and write notes. Without it, see the counts.
     adjudicate
         Code the runs that others coded differently.
+    browser
+        Read in the browser, by keys. Needs --coder.
     failing : N
         Largest number of failing runs to draw at random.
     passing : N
@@ -363,6 +369,7 @@ def _list_coding_settings(
 @shared.evidence_options
 @shared.WHERE
 @derive_options(_list_coding_settings)
+@server_options
 @shared.json_option("counts, saturation and validation")
 def code(**options: Any) -> Result:
     """Read runs blind, note what goes wrong, and count it.
@@ -374,7 +381,6 @@ def code(**options: Any) -> Result:
 
     \b
     groundfault label code runs.parquet --id task --outcome error --coder ana
-    groundfault label code runs.parquet --id task --outcome error --rename 'loops=repeats a call'
     groundfault label code runs.parquet --id task --outcome error \\
         --validate-judge 'repeats a call=judge'
     """
@@ -382,9 +388,8 @@ def code(**options: Any) -> Result:
     from groundfault.coding import Coding
     from groundfault.render.transcript_page import list_code_tables, tabulate_validation
 
-    evidence = reading.read_evidence(options)
-    names = ("failing", "passing", "store")
-    coding = Coding(evidence, columns=options["show"], **{name: options[name] for name in names})
+    names = {name: options[name] for name in ("failing", "passing", "store")}
+    coding = Coding(reading.read_evidence(options), columns=options["show"], **names)
     if options["define"]:
         coding.define(*_split_pair(options["define"], "define"))
     if options["rename"]:
@@ -393,6 +398,8 @@ def code(**options: Any) -> Result:
         click.echo(f"taken back: {clean(coding.undo())}")
     if options["prompt"]:
         return Result([clean(line) for line in coding.prompt(options["prompt"]).split("\n")])
+    if options["browser"]:
+        return Result(status=_code_in_browser(coding, options))
     status = write_notes(coding, options) if options["coder"] else 0
     outline = list(list_code_tables(coding))
     data: dict[str, Any] = {"counts": coding.counts(), "unseen": coding.saturation()._asdict()}
@@ -404,6 +411,23 @@ def code(**options: Any) -> Result:
     if options["export"]:
         write_table(coding.labels(), options["export"])
     return Result(outline, msgspec.to_builtins(data), status)
+
+
+def _code_in_browser(coding: Coding, options: dict[str, Any]) -> int:
+    """Serve a page that shows run after run, until Ctrl-C; return the exit status."""
+    from groundfault.workbench.serving import require_web
+
+    require_web()
+    from groundfault.workbench.desks import ReviewDesk
+    from groundfault.workbench.opened_report import OpenedReport
+
+    if not options["coder"]:
+        raise PlanError("say who you are: --coder NAME")
+    coder, adjudicate = options["coder"], options["adjudicate"]
+    desk = ReviewDesk(lambda: coding.session(coder, adjudicate=adjudicate), lambda: coding.codes)
+    with suppress(KeyboardInterrupt):
+        call(serve_bench, options, OpenedReport(Path(options["sources"][0]), review=desk))
+    return 0
 
 
 def write_notes(coding: Coding, options: dict[str, Any]) -> int:
@@ -419,12 +443,12 @@ def write_notes(coding: Coding, options: dict[str, Any]) -> int:
                 session.back()
                 continue
             step = click.prompt("first wrong step", default="", show_default=False).strip()
-            known = list(coding.codes)
+            known = [*coding.codes]
             listed = ", ".join(f"{i} {clean(name)}" for i, name in enumerate(known, 1))
             words = click.prompt(f"codes, by commas ({listed})", default="", show_default=False)
-            codes = [_pick_code(word, known) for word in words.split(",") if word.strip()]
             try:
-                session.decide(note=note, codes=codes, step=int(step) if step.isdecimal() else None)
+                fields = coding.store.kind.read_answers({"step": step, "codes": words}, known)
+                session.decide(note=note, **fields)
             except InputError as error:
                 click.echo(str(error))
     except (KeyboardInterrupt, click.Abort) as stop:
@@ -447,11 +471,6 @@ def _show_run(item: Item, most: int | None) -> None:
         body = text if most is None or len(text) <= most else f"{text[:most]} ..."
         lines = "\n    ".join(map(clean, body.split("\n")))
         click.echo(f"  {clean(head)}: {lines}")
-
-
-def _pick_code(word: str, known: Sequence[str]) -> str:
-    place = int(word) if word.strip().isdecimal() else 0
-    return known[place - 1] if 0 < place <= len(known) else word
 
 
 def _split_pair(text: str, flag: str) -> tuple[str, str]:

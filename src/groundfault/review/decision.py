@@ -168,6 +168,11 @@ class Opinion:
         """Return the answer in one word, by which people agree or not."""
         raise NotImplementedError
 
+    @classmethod
+    def read_answers(cls, answers: Mapping[str, str], known: Sequence[str]) -> dict[str, Any]:  # noqa: ARG003
+        """Return the fields that a form's answers give, beside the note."""
+        return {name: answers[name] for name in QUESTIONS if answers.get(name)}
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as the store keeps it; time, place and blinding are the store's to add."""
         return {name: getattr(self, name) for name in self.stored}

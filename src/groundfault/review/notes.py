@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,14 @@ from groundfault.review.session import Store
 
 _MAX_CODE = 80
 """Characters of a code, which heads a column."""
+CODING_GUIDANCE = (
+    "Note what goes wrong first, and its consequences only if they matter.",
+    "A code names one mistake in a few words. Give several where several mistakes are made, and "
+    "none where nothing goes wrong.",
+)
+"""What makes a good note, a sentence or two each."""
+_DIGITS = 9
+"""Digits of a number that somebody types: no run has more steps."""
 CODEBOOK = "codebook"
 """The kind of the events that change the codebook."""
 
@@ -44,6 +52,17 @@ class Note(Opinion):
         is_step = isinstance(self.step, int) and not isinstance(self.step, bool) and self.step >= 0
         if self.step is not None and not is_step:
             raise InputError(f"step is {self.step!r}; it is a whole number from 0")
+
+    @classmethod
+    def read_answers(cls, answers: Mapping[str, str], known: Sequence[str]) -> dict[str, Any]:
+        """Return codes, given by name or by their numbers among the known ones, and the step."""
+        step, codes = answers.get("step", "").strip(), []
+        if step and not step.isdecimal():
+            raise InputError(f"step is {step[:40]!r}; type the number of a step, or nothing")
+        for word in filter(None, map(str.strip, answers.get("codes", "").split(","))):
+            place = int(word) if word.isdecimal() and len(word) < _DIGITS else 0
+            codes.append(known[place - 1] if 0 < place <= len(known) else word)
+        return {"codes": codes, "step": int(step[:_DIGITS]) if step else None}
 
     @property
     def verdict(self) -> str:

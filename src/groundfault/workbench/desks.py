@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from groundfault.errors import InputError
 from groundfault.render import words
 from groundfault.render.drawing import Figure
 from groundfault.render.sequential_page import draw_wealth, format_e_value
 from groundfault.review.annotators import PanelSeat
-from groundfault.review.decision import QUESTIONS, Decision, find_next
-from groundfault.review.queue import Item, normalize
+from groundfault.review.decision import QUESTIONS, find_next
+from groundfault.review.notes import CODING_GUIDANCE
+from groundfault.review.queue import GUIDANCE, Item, normalize
 from groundfault.review.session import Session
 from groundfault.sequential.answers import read_label, select_fields
 from groundfault.sequential.certificate import Certificate, WealthPoint
@@ -59,21 +60,34 @@ class ItemView:
     questions : tuple of QuestionView
     note : str
         This reviewer's own, from before.
+    codes, step : str
+        Of a run that is coded, what this coder said before.
+    known : tuple of str or None
+        The codes so far, by their numbers; None where questions are asked.
     """
 
     texts: tuple[tuple[str, str], ...]
     is_cut: bool
     questions: tuple[QuestionView, ...]
     note: str
+    codes: str = ""
+    step: str = ""
+    known: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, item: Item, previous: Decision | None, max_length: int = MAX_LENGTH) -> ItemView:
+    def of(
+        cls,
+        item: Item,
+        previous: Any,
+        max_length: int = MAX_LENGTH,
+        known: tuple[str, ...] | None = None,
+    ) -> ItemView:
         """Return the view of an item.
 
         Parameters
         ----------
         item : Item
-        previous : Decision or None
+        previous : Opinion or None
             What the same reviewer said of it before.
         max_length : int
             Characters of a text, from which on its middle is left out.
@@ -89,9 +103,12 @@ class ItemView:
                     tuple((k, w, find_next(name, w) or "") for k, w in question.words.items()),
                     getattr(previous, name, None) or "",
                 )
-                for name, question in QUESTIONS.items()
+                for name, question in (QUESTIONS if known is None else {}).items()
             ),
             previous.note if previous else "",
+            ", ".join(getattr(previous, "codes", ())),
+            str(step) if (step := getattr(previous, "step", None)) is not None else "",
+            known,
         )
 
 
@@ -127,6 +144,8 @@ class ReviewDesk:
     ----------
     begin : callable
         Begins a session from what is stored.
+    list_codes : callable, optional
+        Returns the codes so far, where runs are coded.
 
     Raises
     ------
@@ -134,8 +153,12 @@ class ReviewDesk:
         As `groundfault.review.Session`.
     """
 
-    def __init__(self, begin: Callable[[], Session]) -> None:
-        self._begin, self._lock = begin, threading.Lock()
+    def __init__(
+        self,
+        begin: Callable[[], Session],
+        list_codes: Callable[[], Iterable[str]] | None = None,
+    ) -> None:
+        self._begin, self._lock, self._list_codes = begin, threading.Lock(), list_codes
         self._session = begin()
         self._turn_over()
 
@@ -153,7 +176,7 @@ class ReviewDesk:
         """Return the present item, its texts as whole as a page can hold."""
         with self._lock:
             item = self._session.item
-            return ItemView.of(item, self._session.previous, MAX_WHOLE) if item else None
+            return self._view(item, MAX_WHOLE) if item else None
 
     def act(
         self, act: str, turn: str, answers: Mapping[str, str] | None = None
@@ -185,7 +208,7 @@ class ReviewDesk:
                 if act == "again":
                     self._session = self._begin()
                 elif act == "decide":
-                    fields = {name: answers[name] for name in QUESTIONS if answers.get(name)}
+                    fields = self._session.store.kind.read_answers(answers, self._known or ())
                     note = normalize(answers.get("note", "")).strip()
                     self._session.decide(**fields, note=note)
                 else:
@@ -196,11 +219,22 @@ class ReviewDesk:
     def _turn_over(self) -> None:
         self._turn = secrets.token_urlsafe(9)
 
+    @property
+    def _known(self) -> tuple[str, ...] | None:
+        return None if self._list_codes is None else tuple(self._list_codes())
+
+    @property
+    def guidance(self) -> tuple[str, ...]:
+        """Return what helps to decide, a sentence or two each."""
+        return GUIDANCE if self._list_codes is None else CODING_GUIDANCE
+
+    def _view(self, item: Item, max_length: int = MAX_LENGTH) -> ItemView:
+        return ItemView.of(item, self._session.find_previous(item), max_length, self._known)
+
     def _stage(self) -> ReviewStage:
         session = self._session
         item, following = (
-            ItemView.of(item, session.find_previous(item)) if item else None
-            for item in (session.item, session.following)
+            self._view(item) if item else None for item in (session.item, session.following)
         )
         return ReviewStage(
             self._turn,

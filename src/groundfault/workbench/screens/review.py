@@ -17,7 +17,6 @@ from groundfault.errors import GroundfaultError, InputError
 from groundfault.probes.review.reviewed_runs import ReviewProgress
 from groundfault.render.probe_page import tabulate_agreement
 from groundfault.review.decision import summarize_agreement
-from groundfault.review.queue import GUIDANCE
 from groundfault.workbench.pages import Screen, bench_of, read_form, send_json, show_page
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def show_review(request: Request) -> Response:
         stage=desk.look(),
         reviewer=desk.reviewer,
         notice="",
-        guidance=GUIDANCE,
+        guidance=desk.guidance,
     )
 
 
@@ -77,6 +76,8 @@ REVIEW = Screen(
         ("z", "take back the last answer; then the item before, to revise it"),
         ("s", "skip the item"),
         ("o", "note; Esc leaves it"),
+        ("c w", "codes of a run; the step at which it first goes wrong"),
+        ("Ctrl+Enter", "keep the note on a run"),
     ),
     needs="review",
 )
