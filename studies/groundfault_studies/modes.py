@@ -43,11 +43,11 @@ COLLECTIONS = {
     "smollm2": "pipelines of a chat model with a bug",
 }
 
-_DRAWN = (
-    *("lab", "store", "day_of_sale", "client", "channel", "source", "hour", "day", "version"),
-    *("weekday", "app_version", "user_type", "shard", "theme"),
-)
-"""Columns of these collections that are drawn by chance, and go with failures only in a cause."""
+_DRAWN: Mapping[str, Sequence[str]] = {
+    "known_causes": "lab store day_of_sale client channel source hour day version".split(),
+    "smollm2": "hour weekday client app_version user_type shard theme".split(),
+}
+"""Columns that are drawn by chance, and go with failures only where they are part of the cause."""
 _MOST_SEEN = 0.82
 """Share of a table's rows that a sample has at most: the others are fresh."""
 _NEAR = 120
@@ -89,13 +89,11 @@ def _read_table(
 ) -> HoleData:
     failures, where = pl.read_parquet(outcomes), pl.read_parquet(inside)
     errors = {one["id"]: failures[one["id"]].cast(pl.Float64).to_numpy() for one in worlds}
-    causes = {
-        one["id"]: (
-            str(one.get("rule", one["cause"])),
-            where[one["id"]].cast(pl.Boolean).to_numpy() if one["id"] in where.columns else None,
-        )
-        for one in worlds
-    }
+    causes: dict[str, tuple[str, Bools | None]] = {}
+    for one in worlds:
+        name, cause = one["id"], str(one.get("rule", one["cause"]))
+        region = where[name].cast(pl.Boolean).to_numpy() if name in where.columns else None
+        causes[name] = (cause, region if region is not None and region.any() else None)
     return HoleData(folder, pl.read_parquet(table), errors, causes, folder.name)
 
 
@@ -183,16 +181,17 @@ def measure(method: str, folder: Path, table: str, world: str, size: int, draw: 
     scores = score_rules(holds, np.nan_to_num(data.errors[world]), known & ~sample, region)
     row = {"method": method, "model": world, "n": size, "draw": draw, "seconds": seconds}
     row |= scores | {"rules": [one.text[:200] for one in descriptions[:FIRST]]}
-    row["chance"] = sum(_names_chance(one.text, cause) for one in descriptions)
+    drawn = _DRAWN.get(folder.name, ())
+    row["chance"] = sum(_names_one(one.text, drawn, cause) for one in descriptions)
     if region is not None and method == "modes" and scores["first"] < tables.WELL:
         row["why"] = explain_miss(data, region, scores)
     return [row]
 
 
-def _names_chance(rule: str, cause: str) -> bool:
-    """Whether a rule names a column that is drawn by chance, and that is no part of the cause."""
+def _names_one(rule: str, columns: Sequence[str], cause: str) -> bool:
+    """Whether a rule names one of these columns that is no part of the cause."""
     return any(
-        re.search(rf"\b{name}\b", rule) and not re.search(rf"\b{name}\b", cause) for name in _DRAWN
+        re.search(rf"\b{name}\b", rule) and not re.search(rf"\b{name}\b", cause) for name in columns
     )
 
 
