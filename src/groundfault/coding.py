@@ -170,7 +170,8 @@ class Coding:
         if ledger is None:
             raise PlanError("notes have to be kept: name a file for them (store)")
         self.evidence, self._columns, self._plan = evidence, tuple(columns), Plan(seed=seed)
-        self.store = CodeStore(ledger.place, f"coding of {evidence.hash}")
+        # by keys and outcomes: the grades of a judge may come later, as a column
+        self.store = CodeStore(ledger.place, f"coding of {evidence.outcome_hash}")
         losses = evidence.loss.to_numpy()
         self._rows = {
             "failing": np.flatnonzero(losses > _FAILED),

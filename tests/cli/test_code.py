@@ -22,7 +22,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         {"role": "assistant", "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "a", "content": "Error: no funds " + "x" * 400},
     ]
-    runs = {"task": range(30), "error": 1, "judge": [0, *[1] * 29]}
+    runs = {"task": range(30), "error": 1}
     frame = pl.DataFrame({**runs, "messages": [json.dumps(messages)] * 30})
     frame.write_parquet("runs.parquet")
     return "label code runs.parquet --id task --outcome error --store codes.db".split()
@@ -60,6 +60,9 @@ def test_runs_are_read_noted_and_counted(table: list[str]) -> None:
         "Answer yes or no.",
     ]
     run(*table, "--coder", "ana", text="x\n\nloops\n" * 20 + "q\n")
+    # the judge grades later
+    frame = pl.read_parquet("runs.parquet").with_columns(judge=pl.col("task").clip(0, 1))
+    frame.write_parquet("runs.parquet")
     checked = run(*table, "--validate-judge", "loops=judge")
     assert "of 20" in checked or "of 19" in checked
     assert "29 of 30 (97%)" in checked
