@@ -19,7 +19,7 @@ COMMANDS = (
     "audit answers.csv --no-ledger",
     "check answers.csv",
     "lab slices answers.csv",
-    "lab explain answers.csv --text lang",
+    "lab explain answers.csv --text lang --pipeline blank",
     "lab taxonomy fit answers.csv --model-column lang --out fit",
     "label confirm answers.csv --label file",
 )

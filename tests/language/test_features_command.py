@@ -11,12 +11,12 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
-from groundfault.errors import GroundfaultError, InputError, PlanError
+from groundfault.errors import GroundfaultError, InputError, MissingExtraError, PlanError
 
 pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[language]'")
 
 from groundfault.cli.features import features
-from groundfault.cli.main import main
+from groundfault.cli.main import cli, main
 from groundfault.language import load_memory, load_pipeline
 
 TEXTS = ["Why was he not told?", None, "", "Sixty dollars, on 3 May 2020.", "Why was he not told?"]
@@ -90,6 +90,13 @@ def test_what_is_in_the_cache_is_not_annotated(
     assert "cache: 3 texts known, 3 kept" in output
     assert " a second)" in output
     assert (tmp_path / "first.csv").read_text() == (tmp_path / "second.csv").read_text()
+
+
+def test_explain_says_so_before_it_reads_and_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    load_pipeline.cache_clear()
+    words = ["lab", "explain", "no_such.csv", "--outcome", "error", "--text", "question"]
+    assert isinstance(CliRunner().invoke(cli, words).exception, MissingExtraError)
 
 
 def test_without_spacy_one_line_says_what_to_install(

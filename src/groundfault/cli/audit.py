@@ -312,4 +312,5 @@ def import_(
         evidence.save(out)
     assert evidence.account is not None
     more = {"statuses": evidence.status_counts, "hash": evidence.hash}
-    return Result([make_import_page(evidence, out)], evidence.account.to_dict() | more)
+    then = ("audit", out, "--out", "report/") if out else ()
+    return Result([make_import_page(evidence, out)], evidence.account.to_dict() | more, then=then)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -80,8 +79,8 @@ def new(
         [
             f"{settings.audit_units:,} units to audit, {settings.fresh_units:,} fresh "
             f"({settings.freshness})",
-            f"next: groundfault audit --case {shlex.quote(folder)}",
-        ]
+        ],
+        then=("audit", "--case", folder),
     )
 
 
@@ -135,7 +134,8 @@ def report(folder: str) -> Result:
     here = Case(folder)
     here.write_confirmation()
     summary = here.write_report()
-    return Result([make_case_page(summary), f"Report: {here.folder / REPORT / 'report.html'}"])
+    line = f"Report: {here.folder / REPORT / 'report.html'}"
+    return Result([make_case_page(summary), line], then=("verify", folder))
 
 
 def audit_case(folder: str, options: dict[str, Any]) -> Result:
@@ -161,5 +161,4 @@ def confirm_case(folder: str, options: dict[str, Any]) -> Result:
         result = label_holdout(confirmation, options, case.look_up, one_is_pass=one_is_pass)
     finally:
         case.write_confirmation()
-    step = f"next: groundfault case report {shlex.quote(folder)}"
-    return replace(result, outline=[*result.outline, step])
+    return replace(result, then=("case", "report", folder))

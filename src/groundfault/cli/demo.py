@@ -99,7 +99,7 @@ def _show_commands(name: str, place: Path) -> Result:
         words = shlex.split(line.format(out=shlex.quote(str(place))))
         click.echo(f"\n$ groundfault {shlex.join(words)}")
         cli.main(words, prog_name="groundfault", standalone_mode=False, obj=NO_FILE)
-    return Result(["", f"next: groundfault {then.format(out=shlex.quote(str(place)))}"])
+    return Result([""], then=shlex.split(then.format(out=shlex.quote(str(place)))))
 
 
 def _write_versions(place: Path) -> None:

@@ -213,7 +213,9 @@ def run(*, json_path: str | None, **options: Any) -> Result:
         certificate.to_json(options["certificate"])
     is_gated = options["gate"] and audit.verdict == "failure mode found"
     outline = outline_state(audit, certificate, options["cost"])
-    return Result(outline, certificate, status or int(is_gated))
+    ledger = audit.record.ledger
+    then = ("label", "report", str(ledger.place), "--out", "report/") if ledger else ()
+    return Result(outline, certificate, status or int(is_gated), then=then)
 
 
 @label.command()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,12 +68,15 @@ class Result:
     status : int
     notes : iterable of str
         Lines that follow the outline; where JSON is on standard output, on standard error.
+    then : sequence of str
+        Words of the command to type next, after ``groundfault``; nothing is printed where JSON is.
     """
 
     outline: Iterable[str | Block | Page] = ()
     data: Any = None
     status: int = 0
     notes: Iterable[str] = ()
+    then: Sequence[str] = ()
 
     def deliver(self, json_path: str | None) -> None:
         """Write the result to a path, if any, print it unless that is ``-``, and end."""
@@ -81,6 +85,8 @@ class Result:
             show(self.outline)
         for line in self.notes:
             click.echo(line, err=quiet)
+        if self.then and not quiet:
+            click.echo(f"next: groundfault {shlex.join(self.then)}")
         if self.status:
             sys.exit(self.status)
 

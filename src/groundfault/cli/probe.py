@@ -136,7 +136,7 @@ def init(
         if not place.exists():
             write_text(place, (SHIPPED / place.name).read_text(encoding="utf-8"))
     wrote = [f"wrote {place}" for place in places]
-    return Result([*wrote, f"next: groundfault lab probe check {folder}"])
+    return Result(wrote, then=("lab", "probe", "check", str(folder)))
 
 
 def begin_probe(folder: str, options: dict[str, Any]) -> Result:

@@ -185,7 +185,7 @@ def release(
         raise PlanError("say where the package goes: --out DIR; or --check, to check one")
     audit, _ = _open_review(runs, store, unblind=unblind)
     wrote = f"wrote {package.release(audit, Path(out), set_tables)}"
-    return Result([wrote, f"next: groundfault lab probe release --check {out}"])
+    return Result([wrote], then=("lab", "probe", "release", "--check", out))
 
 
 def _list_differences(result: PackageCheck) -> Iterator[str]:

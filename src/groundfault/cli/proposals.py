@@ -316,7 +316,10 @@ def explain(
     """
     from groundfault.auditing.proposals import configure_finder, propose
     from groundfault.language.explain import explain as run
+    from groundfault.language.pipeline import load_pipeline
 
+    # first, so that a missing library is told before the search
+    annotator = load_pipeline(pipeline)
     plan = Plan(holdout=options["holdout"], seed=options["seed"])
     # what is explained are slices of these texts
     settings = {"text": text} if hasattr(configure_finder(finder, {}), "text") else {}
@@ -330,7 +333,7 @@ def explain(
         slices.library.candidates,
         text,
         sets=split_names(features),
-        pipeline=pipeline,
+        pipeline=annotator,
         plan=plan,
         permutations=permutations,
         level=level,

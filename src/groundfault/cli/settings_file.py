@@ -192,8 +192,8 @@ def init(*, progress: Progress, **options: Any) -> Result:
     lines += ['# ledger = "groundfault-ledger.db"', "# alpha = 0.1", "# gate_level = 0.1"]
     lines.append("# other keys: the flags of groundfault audit --help-all, without dashes")
     write_text(Path(NAME), "\n".join(lines) + "\n")
-    source = shlex.join(options["sources"])
-    return Result([f"wrote {NAME}:", *lines, f"next: groundfault audit {source} --out report/"])
+    then = ("audit", *options["sources"], "--out", "report/")
+    return Result([f"wrote {NAME}:", *lines], then=then)
 
 
 def _encode(value: Any) -> str:

@@ -129,7 +129,7 @@ def fit(
         title = ", ".join(Path(source).name for source in options["sources"])
         write_taxonomy(clusters, new, title=title, claims=report)
     shutil.rmtree(resume, ignore_errors=True)
-    return Result(_outline_clusters(clusters, report, hold_out, unstable, out))
+    return Result(_outline_clusters(clusters, report, hold_out, unstable, out), then=("open", out))
 
 
 def _plan_claims(
