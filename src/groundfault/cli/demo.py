@@ -154,6 +154,7 @@ def _write_answers(place: Path) -> None:
 
 
 _SEED = 2026
+"""Seed of everything that the demos make up."""
 _DEMOS: dict[str, Any] = {
     "compare": (
         "Two versions of a model. The answers of the old one are real, those of the new one are "
