@@ -49,6 +49,8 @@ _MAX_DEFINITION = 1000
 """Characters of a definition, which is a paragraph."""
 _MISS = 0.05
 """Chance that an interval misses: the usual one."""
+_HORIZON = 50
+"""Labels at which limits are narrowest: fixed, or they would not hold at every look."""
 _EXAMPLES = 2
 """Notes that show a judge a code: one may be odd, and each lengthens every call."""
 
@@ -188,8 +190,10 @@ class Coding:
         self.queue = Queue(items, seed, about={"columns": list(columns)})
 
     def _make_item(self, row: int) -> RunItem:
-        run = hashlib.sha256(f"{self._plan.seed} {row}".encode()).hexdigest()
-        return RunItem("", "", "", None, "", run=run, row=row, read=self._read_texts)
+        return RunItem("", "", "", None, "", run=self._name(row), row=row, read=self._read_texts)
+
+    def _name(self, row: int) -> str:
+        return hashlib.sha256(f"{self._plan.seed} {row}".encode()).hexdigest()
 
     @cached_property
     def _steps(self) -> dict[int, pl.DataFrame]:
@@ -284,12 +288,12 @@ class Coding:
 
     def _label(self, side: Side) -> dict[int, list[Note]]:
         """Return the notes that count on each coded run of a side, by row, as they were coded."""
-        inside = set(self._rows[side].tolist())
-        rows = {item.id: item.row for item in self.queue.items if isinstance(item, RunItem)}
+        # of all runs: a larger sample may have been drawn before
+        rows = {self._name(row): row for row in self._rows[side].tolist()}
         by_row: dict[int, list[Note]] = {}
         for note in self.notes:
-            if (row := rows.get(note.item)) in inside and row is not None:
-                by_row.setdefault(row, []).append(note)
+            if note.item in rows:
+                by_row.setdefault(rows[note.item], []).append(note)
         for row, notes in by_row.items():
             last_words = [note for note in notes if note.role == "adjudicator"]
             by_row[row] = last_words or notes
@@ -312,7 +316,7 @@ class Coding:
             if not labels:
                 continue
             shares = np.array([[_share(notes, code) for notes in labels] for code in codes])
-            ends = find_interval(shares, 0 * shares, size, 0.0, _MISS, horizon=len(labels))
+            ends = find_interval(shares, 0 * shares, size, 0.0, _MISS, horizon=_HORIZON)
             counts += [
                 CodeCount(
                     code=code,
@@ -420,7 +424,7 @@ class Coding:
         flagged, graded = int((every > _FAILED).sum()), int((~np.isnan(every)).sum())
         known = np.nan_to_num(grades[rows])
         low, high = find_interval(
-            shares, known, len(every), np.nansum(every), _MISS, fair=fresh, horizon=len(rows)
+            shares, known, len(every), np.nansum(every), _MISS, fair=fresh, horizon=_HORIZON
         )
         mean = (shares - known)[fresh].mean() if fresh.any() else np.nan
         return JudgeValidation(

@@ -72,6 +72,10 @@ def test_what_a_coder_sees_is_blind_and_what_is_said_stands(tmp_path: Path) -> N
     assert [(n.note, n.codes) for n in coding.notes] == [("loops", ("loops",)), ("", ())]
     other = coding.session("ben")
     assert other.remaining == 20
+    # who draws fewer runs later still counts all notes
+    assert {
+        count.coded for count in Coding(evidence, tmp_path / "codes.db", failing=1).counts()
+    } == {2}
     assert coding.labels().columns == ["id", "note", "step", "loops"]
 
 
