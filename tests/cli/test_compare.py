@@ -41,7 +41,9 @@ def test_one_table_of_two_models_needs_no_names_and_of_three_asks_for_two(tmp_pa
     table.write_text("\n".join(["id,model,error,k", *rows]) + "\n")
     words = (table, *COLUMNS, "--model-column", "model")
     three = run(*words)
-    assert "compare needs two models and has 3 (a, b, c)" in str(three.exception)
+    assert "compare needs two models, and there are 3 (a, b, c)" in str(three.exception)
+    none = run(write(tmp_path / "one.csv", "de"), *COLUMNS)
+    assert "no column names models" in str(none.exception)
     two = run(*words, "--model", "b", "--model", "a", "--json", "-")
     assert json.loads(two.stdout)["manifest"]["compare"] == ["b", "a"], two.output
     assert "compare takes two" in str(run(table, table, table, *COLUMNS).exception)

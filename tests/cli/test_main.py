@@ -65,6 +65,16 @@ def test_no_error_ends_as_a_gate_that_failed(
     assert describe_end(error) == (status, line)
 
 
+def test_a_file_in_place_of_a_command_is_told_which_commands_there_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "label", "mine.csv") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: No such command 'mine.csv': name one of ")
+    assert " run, " in line
+    assert line.endswith("(see groundfault label --help)")
+
+
 @pytest.mark.parametrize("words", [(), ("case",), ("label",), ("lab",)])
 def test_the_name_of_a_group_alone_prints_its_help_in_its_lines(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]

@@ -129,9 +129,11 @@ def _find_pair(evidence: Evidence, pair: tuple[str, ...]) -> tuple[str, str]:
     models = pair or evidence.models
     if len(models) == 2:
         return models[0], models[1]
+    names = f"there are {len(models)} ({', '.join(models)})"
+    there = names if any(models) else "no column names models"
     raise InputError(
-        f"compare needs two models and has {len(models)} ({', '.join(models)}): name two, the "
-        "earlier first: --model A --model B"
+        f"compare needs two models, and {there}: name two SOURCEs, or the column and two "
+        "models, the earlier first: --model-column COL --model A --model B"
     )
 
 

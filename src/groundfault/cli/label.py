@@ -213,8 +213,8 @@ def run(*, json_path: str | None, **options: Any) -> Result:
         certificate.to_json(options["certificate"])
     is_gated = options["gate"] and audit.verdict == "failure mode found"
     outline = outline_state(audit, certificate, options["cost"])
-    ledger = audit.record.ledger
-    then = ("label", "report", str(ledger.place), "--out", "report/") if ledger else ()
+    book = audit.record.ledger if audit.finished else None
+    then = ("label", "report", str(book.place), "--out", "report/") if book else ()
     return Result(outline, certificate, status or int(is_gated), then=then)
 
 

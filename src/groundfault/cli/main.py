@@ -214,7 +214,12 @@ def describe_end(error: BaseException) -> tuple[int, str | None]:
         case click.ClickException():
             context = getattr(error, "ctx", None)
             hint = f" (see {context.command_path} --help)" if context else ""
-            return TROUBLE, f"error: {_line(error.format_message())}{hint}"
+            message = _line(error.format_message())
+            if context and isinstance(context.command, click.Group):
+                # a name that is no command: most often a file, and the command was left out
+                names = ", ".join(context.command.list_commands(context))
+                message = f"{message.rstrip('.')}: name one of {names}"
+            return TROUBLE, f"error: {message}{hint}"
         case GroundfaultError():
             return TROUBLE, f"error: {_line(str(error))}"
         case OSError():
