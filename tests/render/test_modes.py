@@ -195,8 +195,8 @@ def test_everything_else_is_behind_why(plain: Report) -> None:
         "7. digits is 7 or more 91% wrong (63 of 69)",
         "These seven rules cover 90% of the failures in a third of the examples; 27 failures "
         "match no rule.",
-        "A condition that holds for 1% of the examples could not be named.",
-        "in 52% of its examples if it holds for 5% of all, in 40% if for 30%",
+        "A problem in 5% of the examples is found four times in five if at least 52% of them fail",
+        "in 30% if 40%. Smaller problems may be missed.",
         "Looked through: 23,000 rules over 2 columns (310 single conditions, 22,690 pairs).",
         "Findings: ",
         "Report: out.html",
@@ -227,7 +227,7 @@ def test_without_modes_it_says_what_one_would_have_needed(plain: Report) -> None
     assert report.weaknesses
     for text in (flat(printed(report, why=True)), Page(html(report)).text, markdown(report)):
         assert "No failure mode was named." in text
-        assert "had to fail in 52% of its examples if it holds for 5% of all" in text
+        assert "A problem in 5% of the examples is found four times in five if at least 52%" in text
         assert "Looked through: 23,000 rules" in text
     assert Outline(report).headline == Outline(plain).headline
     # the headline that nothing can be reported says as much

@@ -179,7 +179,8 @@ def _list_why(outline: Outline, *, terminal: bool = False) -> Iterator[Content]:
     yield outline.better, outline.alike, words.clean(report.parts)
     yield description_tables.describe_arms(report), describe_counting(report)
     yield (f"{words.capital(words.clean(one))}." for one in describe_unused(report.unused))
-    yield outline.conclusion, outline.footing, outline.unscored if terminal else None
+    yield outline.conclusion if terminal else None
+    yield outline.footing, outline.unscored if terminal else None
     if report.manifest.settings_file:
         yield f"Set by {words.clean(report.manifest.settings_file)}."
     hints = map(words.capital, report.hints)

@@ -17,7 +17,7 @@ from groundfault.readers.account import compare_official
 from groundfault.render import mode_page, words
 from groundfault.render.audit_words import Outline
 from groundfault.render.highlights import quote_example
-from groundfault.render.mode_words import NUMBERS, ModeOutline
+from groundfault.render.mode_words import NUMBERS, TOO_FEW, ModeOutline
 from groundfault.render.page import Content, Statements, notice, small
 
 WHY, VERIFY = "How sure, and why", "Verify"
@@ -85,7 +85,7 @@ def describe_excluded(outline: Outline) -> str:
         return ModeOutline(report).power
     needs = [(float(share), rate) for share, rate in search.detectable.items() if rate is not None]
     if not needs:
-        return "This audit is too small to name a rule of a single condition."
+        return TOO_FEW
     share, rate = min(needs, key=lambda pair: abs(pair[0] - _USUAL_SHARE))
     part = words.level(share) if share != _USUAL_SHARE else "a tenth"
     return (

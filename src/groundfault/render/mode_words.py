@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,6 +53,9 @@ _RARE = 0.1
 _MOSTLY = 0.5
 _ALL = 0.95
 """Share from which a mode is almost all inside earlier ones."""
+
+
+TOO_FEW = "This audit is too small to name a rule of a single condition."
 
 
 @dataclass(frozen=True)
@@ -257,26 +259,19 @@ class ModeOutline:
         """Return the failure rate that a single condition needed; empty where that is unknown."""
         if self.changes is not None:
             return messages.describe_missed(self.search, f"{self.report.unit}s")
-        needs, never = [], []
-        for share, rate in sorted(self.search.detectable.items(), key=lambda item: float(item[0])):
-            size = words.level(float(share))
-            if rate is None:
-                never.append(size)
-            else:
-                needs.append(f"in {words.rate(rate)} if for {size}")
-        unit = f"of the {self.report.unit}s"
-        sentences = []
-        if never:
-            sentences.append(f"A condition that holds for {_or(never)} {unit} could not be named.")
-        if needs:
-            first, *others = needs
-            start = first.replace("if for", f"of its {self.report.unit}s if it holds for", 1)
-            every = ", ".join([f"{start} of all", *others])
-            sentences.append(
-                "To be named a failure mode four times in five, a single condition had to fail "
-                f"{every}; several conditions joined need more."
-            )
-        return " ".join(sentences)
+        needs = [
+            (words.level(float(share)), words.rate(rate))
+            for share, rate in sorted(self.search.detectable.items(), key=lambda one: float(one[0]))
+            if rate is not None
+        ]
+        if not needs:
+            return TOO_FEW if self.search.detectable else ""
+        (share, rate), *others = needs
+        more = "".join(f", in {share} if {rate}" for share, rate in others)
+        return (
+            f"A problem in {share} of the {self.report.unit}s is found four times in five if at "
+            f"least {rate} of them fail{more}. Smaller problems may be missed."
+        )
 
     @property
     def guarantee(self) -> str:
@@ -443,10 +438,6 @@ def _share_of_errors(coverage: Coverage) -> str:
 
 def _number(count: int) -> str:
     return NUMBERS[count] if count < len(NUMBERS) else words.count(count)
-
-
-def _or(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
 
 
 _STABLE = 0.9
