@@ -169,9 +169,9 @@ class Opinion:
         raise NotImplementedError
 
     @classmethod
-    def read_answers(cls, answers: Mapping[str, str], known: Sequence[str]) -> dict[str, Any]:  # noqa: ARG003
+    def read_answers(cls, answers: Mapping[str, str], known: Sequence[str]) -> dict[str, Any]:
         """Return the fields that a form's answers give, beside the note."""
-        return {name: answers[name] for name in QUESTIONS if answers.get(name)}
+        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as the store keeps it; time, place and blinding are the store's to add."""
@@ -233,6 +233,11 @@ class Decision(Opinion):
             raise InputError(f"{question} is missing; {QUESTIONS[question].required}")
         if self.artefact is not None and self.extraction_valid != "no":
             raise InputError(f"artefact is {self.artefact!r}, but extraction_valid is not no")
+
+    @classmethod
+    def read_answers(cls, answers: Mapping[str, str], known: Sequence[str]) -> dict[str, Any]:  # noqa: ARG003
+        """Return the fields that a form's answers give, beside the note."""
+        return {name: answers[name] for name in QUESTIONS if answers.get(name)}
 
     @property
     def verdict(self) -> Verdict:
