@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import tomllib
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -92,14 +93,19 @@ def _show_commands(name: str, place: Path) -> Result:
     from groundfault.cli.settings_file import NO_FILE
 
     place.mkdir(parents=True, exist_ok=True)
-    story, write, *lines, then = _DEMOS[name]
-    click.echo(story)
-    write(place)
-    for line in lines:
-        words = shlex.split(line.format(out=shlex.quote(str(place))))
-        click.echo(f"\n$ groundfault {shlex.join(words)}")
-        cli.main(words, prog_name="groundfault", standalone_mode=False, obj=NO_FILE)
-    return Result([""], then=shlex.split(then.format(out=shlex.quote(str(place)))))
+    told = tomllib.loads((files("groundfault.cli") / "data" / "demos.toml").read_text("utf-8"))[
+        name
+    ]
+    click.echo(told["story"])
+    _WRITERS[name](place)
+    *typed, then = (
+        shlex.split(line.format(out=shlex.quote(str(place))))
+        for line in (*told["commands"], told["next"])
+    )
+    for arguments in typed:
+        click.echo(f"\n$ groundfault {shlex.join(arguments)}")
+        cli.main(arguments, prog_name="groundfault", standalone_mode=False, obj=NO_FILE)
+    return Result([""], then=then)
 
 
 def _write_versions(place: Path) -> None:
@@ -155,40 +161,14 @@ def _write_answers(place: Path) -> None:
 
 _SEED = 2026
 """Seed of everything that the demos make up."""
-_DEMOS: dict[str, Any] = {
-    "compare": (
-        "Two versions of a model. The answers of the old one are real, those of the new one are "
-        "made by code: it learnt numbers in words, and forgot some lookups.",
-        _write_versions,
-        "compare {out}/old.parquet {out}/new.parquet --id id --outcome correct --positive-is-good "
-        "--out {out}/report --ledger {out}/groundfault-ledger.db",
-        "open {out}/report",
-    ),
-    "agents": (
-        "240 runs of an agent on 60 tasks, made by code. Some runs pay before they check.",
-        _write_runs,
-        "audit {out}/runs.parquet --id task --repeat trial --outcome error --out {out}/report "
-        "--ledger {out}/groundfault-ledger.db",
-        "show {out}/report --run t1",
-    ),
-    "label": (
-        "400 examples of four domains, with recorded labels made by code. You would type them.",
-        _write_pool,
-        "label run {out}/pool.csv --id id --groups domain --threshold 0.85 --label file "
-        "--ledger {out}/groundfault-ledger.db",
-        "label run {out}/pool.csv --id id --groups domain --threshold 0.85 --label ask --show id "
-        "--ledger {out}/mine.db",
-    ),
-    "probe": (
-        "18 tasks in many wordings, answered by a script in place of a model. It falls for some "
-        "tempting wrong answers.",
-        _write_answers,
-        "lab probe init {out}/bank",
-        "lab probe run {out}/bank/config.toml --model replay:{out}/answers.jsonl --out {out}/runs",
-        "label review {out}/runs --reviewer you",
-    ),
+
+_WRITERS = {
+    "compare": _write_versions,
+    "agents": _write_runs,
+    "label": _write_pool,
+    "probe": _write_answers,
 }
-"""Of each job: the story, the writer of its data, commands to run, and one to type next."""
+"""Who writes the data of each demo in data/demos.toml."""
 
 
 def _look_closer(report: Report, table: Path) -> Page:
