@@ -125,7 +125,7 @@ SCREENS: dict[str, tuple[Callable[[Path], OpenedReport], tuple[str, ...]]] = {
             "/nowhere",
         ),
     ),
-    "two models": (open_models, ("/compare", "/examples?mode=1", "/examples?mode=1&beside=1")),
+    "two models": (open_models, ("/", "/compare", "/examples?mode=1", "/examples?mode=1&beside=1")),
     "two reports": (open_since, ("/compare?since=1",)),
     "review": (open_desk, ("/review",)),
     "progress": (open_blind, ("/review/progress", "/probes")),

@@ -16,6 +16,7 @@ from groundfault.auditing.report_examples import look_up_examples
 from groundfault.core.rules import Rule
 from groundfault.exports import export
 from groundfault.modes.mode import EVERY_MODEL
+from groundfault.render import words
 from groundfault.render.mode_page import make_example_page
 from groundfault.workbench.opened_report import OpenedReport
 
@@ -136,6 +137,10 @@ def test_a_model_is_named_as_it_is_written(two: OpenedReport) -> None:
     heads = set(re.findall("<h2>([^<]+)</h2>", page))
     assert heads == {"The mean of all models" if one == EVERY_MODEL else one for one in outcomes}
     assert heads & {"alpha", "beta"}
+    assert two.report.mode_search is not None
+    for row in two.report.mode_search.matrix:
+        for cell in row.cells:
+            assert f'<td data-label="{cell.model}" class="number">{words.rate(cell.rate)}' in page
 
 
 def test_a_report_is_held_against_an_earlier_one(tmp_path: Path) -> None:
