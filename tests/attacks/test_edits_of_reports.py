@@ -23,6 +23,7 @@ import groundfault
 from groundfault import Evidence, InputError, Plan
 from groundfault.auditing.report import SUMS, Report, parse_report, read_report, write_sums
 from groundfault.auditing.report_schema import ReportData
+from groundfault.auditing.stored_kinds import check_contents, find_kind
 from groundfault.auditing.verification import check_writing, compare_reports
 from groundfault.auditing.verification_checks import check_pages, make_pages
 from groundfault.base.ledger import Ledger
@@ -446,12 +447,14 @@ def test_files_that_come_and_go_are_noticed(act: Any, desk: Desk, tmp_path: Path
     assert files.status == "failed"
 
 
-def test_a_file_that_nothing_refers_to_is_harmless(desk: Desk, tmp_path: Path) -> None:
+def test_a_file_that_was_added_is_no_edit_of_the_others(desk: Desk, tmp_path: Path) -> None:
     folder = tmp_path / "report"
     shutil.copytree(desk.folder, folder)
     (folder / "notes.txt").write_text("to do")
     files, _ = check_writing(folder, read_report(folder), desk.ledger)
-    assert files.status == "passed", "pages are as they were written, and none names it"
+    assert files.status == "passed", "they are as they were written"
+    contents = check_contents(folder, find_kind(folder))
+    assert contents.differences == ("notes.txt: added",)
 
 
 def test_a_ledger_that_came_with_the_report_is_asked_and_no_other(
