@@ -106,7 +106,7 @@ def test_nothing_to_propose_is_no_error():
     [
         ("sliceline", {"width": 3}, "has no setting 'width'; it has k, alpha, max_level"),
         ("tree", {"max_level": 2}, "has no setting 'max_level'; it has depth"),
-        ("tree", {"depth": "two"}, "cannot be made with these settings"),
+        ("tree", {"depth": "two"}, "depth must be a whole number"),
         ("interactions", {}, "cannot be made with these settings"),
         ("slicer", {}, "no finder is named 'slicer'"),
     ],

@@ -481,7 +481,7 @@ def shell(tmp_path, monkeypatch):
 def test_confirming_in_the_shell(shell):
     result = shell("full.csv", "--label", "file", "--cost", "3", "--gate", "--json", "found.json")
     assert result.exit_code == 1, result.output
-    assert "confirmed: long, lift +" in result.output
+    assert "confirmed: long, +" in result.output
     assert "holdout opened 1 time" in result.output
     assert "2 candidates screened on the discovery rows; survived: long\n" in result.output
     data = json.loads(Path("found.json").read_text())
