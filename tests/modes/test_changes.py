@@ -122,6 +122,18 @@ def test_the_purest_part_of_a_region_does_not_hide_it() -> None:
     assert named >= 5
 
 
+def test_a_bystander_does_not_narrow_a_change_beyond_all_tables() -> None:
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame(
+        {"topic": rng.choice(["a", "b", "c"], 2000), "day": rng.integers(1, 9, 2000)}
+    )
+    on = (table["topic"] == "c").to_numpy()
+    before = rng.random(2000) < 0.1
+    after = before | (on & (rng.random(2000) < 0.3))
+    modes, _, _ = find_changes(table, np.stack([before, after]).astype(float))
+    assert [mode.meaning for mode in modes] == ["topic is c"]
+
+
 def test_the_numbers_of_a_mode_are_those_of_its_units() -> None:
     rng = np.random.default_rng(3)
     table = make_table(rng)

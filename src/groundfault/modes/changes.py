@@ -241,7 +241,7 @@ class _ChangeTest:
 
     def select(self, sign: int) -> list[tuple[Listed, Bools]]:
         """Return the modes of one direction, in the order of their worth."""
-        d, log_p, family = sign * self.changes, self.log_p[sign], self.family[sign]
+        d, family = sign * self.changes, self.family[sign]
         bars = np.array([family.bar(c, self.level) for c in range(len(self.kinds))])
         pool = self._gather(sign, bars)
         on = bitset.unpack(self.masks(pool), self.n)
@@ -260,8 +260,8 @@ class _ChangeTest:
             best = int(score.argmax())
             rise = np.maximum(d, 0) * on[best]
             near = np.flatnonzero((on @ rise >= _SAME_PLACE * rise.sum()) & (score > 0))
-            both = np.maximum(log_p2[near], log_p[pool[near]])
-            best = int(near[np.argmax(bar[near] - both)])
+            # not the flips' own log p, whose table ends where no bar is: there parts look like wholes
+            best = int(near[np.argmax(bar[near] - log_p2[near])])
             listed = Listed(
                 self._write_rule(pool[best]),
                 self.masks(pool[[best]])[0],
