@@ -260,7 +260,7 @@ class _ChangeTest:
             best = int(score.argmax())
             rise = np.maximum(d, 0) * on[best]
             near = np.flatnonzero((on @ rise >= _SAME_PLACE * rise.sum()) & (score > 0))
-            # not the flips' own log p, whose table ends where no bar is: there parts look like wholes
+            # not by the flips' log p, whose table ends where no bar is: there a part is as good
             best = int(near[np.argmax(bar[near] - log_p2[near])])
             listed = Listed(
                 self._write_rule(pool[best]),
