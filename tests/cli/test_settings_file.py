@@ -61,6 +61,12 @@ def test_init_takes_columns_by_flag_and_asks_where_no_name_tells(project: Path) 
     assert 'outcome = "good"' in Path("groundfault.toml").read_text()
 
 
+def test_init_refuses_what_a_command_would_refuse(project: Path) -> None:
+    both = run("init", "r.csv", "--outcome", "correct", "--positive-is-good", "--scorer", "match")
+    assert "--scorer is for logs and --outcome for tables" in str(both.exception)
+    assert not Path("groundfault.toml").exists()
+
+
 def test_init_names_the_scorer_of_a_log(project: Path) -> None:
     logs = Path(__file__).parents[1] / "fixtures" / "clients" / "lm_eval-0.4.13"
     begun = run("init", logs)

@@ -20,6 +20,7 @@ from groundfault.base.registry import load_object
 from groundfault.cli import shared
 from groundfault.cli.command import GroupedOption, command, list_typed
 from groundfault.cli.output import Result
+from groundfault.cli.reading import read_sources
 from groundfault.cli.settings import call
 from groundfault.core.column_names import means_pass, names_a_thing, names_outcome
 from groundfault.core.evidence import Evidence
@@ -221,8 +222,7 @@ def _look(
             settings = typed | ({"scorer": scorer[0]} if len(scorer) == 1 else {})
             return settings, _describe(sources, evidence)
     names = {option.key: option.name or "" for option in list_keys().values()}
-    roles = {names[key]: value for key, value in typed.items()}
-    evidence = Evidence.from_table(sources[0], **roles)
+    evidence = read_sources({**options, **{names[key]: value for key, value in typed.items()}})
     return typed, _describe(sources, evidence)
 
 
