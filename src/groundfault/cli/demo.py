@@ -141,11 +141,13 @@ def _write_runs(place: Path) -> None:
 def _write_pool(place: Path) -> None:
     import polars as pl
 
+    from groundfault.base.sheets import write_table
+
     rng, domains = np.random.default_rng(_SEED), ["contracts", "invoices", "letters", "dates"]
     kinds = rng.choice(domains, 400)
     passed = rng.random(400) < np.where(kinds == "dates", 0.5, 0.95)
     pool = {"id": [f"q{i}" for i in range(400)], "domain": kinds, "score": passed.astype(int)}
-    pl.DataFrame(pool).write_csv(place / "pool.csv")
+    write_table(pl.DataFrame(pool), place / "pool.csv")
 
 
 def _write_answers(place: Path) -> None:
