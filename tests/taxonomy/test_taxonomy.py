@@ -386,11 +386,11 @@ def test_claims_can_be_verified(
     )
     assert ("beyond its ability" in list_sentences(section)[0]) == (outcome == "excess")
     table = list_tables(section)[0]
-    assert table.note.startswith("A lift is half of") == (outcome == "excess")
+    assert table.note.startswith("A difference here is half of") == (outcome == "excess")
     assert "corrected for that" in table.note
     for finding, row in zip(report.findings, table.rows, strict=True):
         if finding.estimate is not None:
-            assert row[3] == words.signed(finding.estimate.effect)
+            assert row[3] == words.points(finding.estimate.effect)
     taxonomy.save(tmp_path)
     report.write(tmp_path / "claims")
     verification = verify(tmp_path / "claims")
