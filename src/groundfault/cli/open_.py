@@ -110,7 +110,7 @@ def open_(
     Or logs of an evaluation tool, which are audited first. Or a case, to see where it stands, and
     its audit; or a folder of probe runs, to review their responses blind and read what was found;
     or a folder that taxonomy fit wrote; or the ledger of a sequential audit, to watch it
-    (sequential run --label browser labels). The printed address opens one tab, once; it listens on
+    (label run --label browser labels). The printed address opens one tab, once; it listens on
     this machine alone.
 
     \b

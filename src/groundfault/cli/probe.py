@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -157,12 +156,8 @@ def begin_probe(folder: str, options: dict[str, Any]) -> Result:
     )
     bank, grammar = open_probe(case)
     prompts = len(bank) * len(grammar)
-    return Result(
-        [
-            f"{len(bank)} tasks in pairs, {len(grammar)} wordings: {prompts:,} prompts",
-            f"next: groundfault lab probe run --case {shlex.quote(folder)} --model NAME",
-        ]
-    )
+    wrote = f"{len(bank)} tasks in pairs, {len(grammar)} wordings: {prompts:,} prompts"
+    return Result([wrote], then=("lab", "probe", "run", "--case", folder, "--model", "NAME"))
 
 
 def _read_bank(source: str | None, names: dict[str, str | None], *, no_key: bool) -> Bank | None:
@@ -273,7 +268,7 @@ def run(
     return _ask_prompts(
         lambda target: ask(config, target, out=out, progress=progress),
         options,
-        lambda runs: f"groundfault label review {runs.folder}",
+        lambda runs: ("label", "review", str(runs.folder)),
     )
 
 
@@ -285,12 +280,14 @@ def run_probe(folder: str, options: dict[str, Any]) -> Result:
     return _ask_prompts(
         lambda target: case.ask(target, progress=options["progress"]),
         options,
-        lambda _: f"groundfault label review --case {shlex.quote(folder)} --reviewer NAME",
+        lambda _: ("label", "review", "--case", folder, "--reviewer", "NAME"),
     )
 
 
 def _ask_prompts(
-    ask: Callable[[Target], Runs], options: dict[str, Any], name_step: Callable[[Runs], str]
+    ask: Callable[[Target], Runs],
+    options: dict[str, Any],
+    name_step: Callable[[Runs], tuple[str, ...]],
 ) -> Result:
     """Ask a model all prompts, or those that are left, and count what came of it.
 
@@ -301,7 +298,7 @@ def _ask_prompts(
     options : dict
         ``model``, ``settings`` and ``quiet`` of `run`.
     name_step : callable
-        Returns the next command.
+        Returns the words of the next command.
     """
     from groundfault import models
 
@@ -319,11 +316,13 @@ def _ask_prompts(
     ]
     others = [{"asked": asked, "answered": answered} for asked, answered in runs.other_models]
     content = {"runs": str(runs.folder), "model": target.name, "counts": counts}
-    outline = () if options["quiet"] else _outline_runs(runs, counts, name_step(runs))
-    return Result(outline, content | {"other_models": others})
+    data = content | {"other_models": others}
+    if options["quiet"]:
+        return Result(data=data)
+    return Result(_outline_runs(runs, counts), data, then=name_step(runs))
 
 
-def _outline_runs(runs: Runs, counts: list[dict[str, Any]], step: str) -> Iterator[str | Table]:
+def _outline_runs(runs: Runs, counts: list[dict[str, Any]]) -> Iterator[str | Table]:
 
     heads = [name.replace("mismatched_keys", "keys") for name in counts[0]] if counts else []
     cells = [tuple(map(str, each.values())) for each in counts]
@@ -338,7 +337,6 @@ def _outline_runs(runs: Runs, counts: list[dict[str, Any]], step: str) -> Iterat
             f"{prompts - valid:,} of {prompts:,} prompts are invalid and were not asked: "
             "groundfault lab probe check says why"
         )
-    yield f"next: {step}"
 
 
 def _counts(rows: list[ProbeRow]) -> dict[str, Any]:

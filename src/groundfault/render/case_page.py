@@ -180,8 +180,8 @@ def _list_modes(summary: CaseSummary) -> Iterator[Statements | Table]:
         Number("Labelled inside", lambda mode: mode.labelled_inside),
         Number("Outside", lambda mode: mode.labelled_outside),
         Number("E-value", lambda m: None if m.e_value is None else f"{m.e_value:.3g}"),
-        note=f"Lift: failure rate of fresh units inside minus outside, by {basis}. An e-value of "
-        f"{bar:g} confirms; those here are adjusted for all modes that were chosen.",
+        note=f"Difference: failure rate of fresh units inside minus outside, by {basis}. An "
+        f"e-value of {bar:g} confirms; those here are adjusted for all modes that were chosen.",
     )
 
 

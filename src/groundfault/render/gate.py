@@ -19,10 +19,10 @@ def headline(gate: Gate) -> str:
     fresh = "new " if gate.compared else ""
     why = [f"{_count(gate.new, fresh)} met the rule"] if gate.new else []
     if gate.blind:
+        known = gate.detectable is not None
+        found = f"differences from {words.bare(gate.detectable)}" if known else "no difference"
         why.append(
-            words.clean(gate.uniform)
-            or "the audit could not have seen enough (it finds "
-            f"differences from {words.bare(gate.detectable)})"
+            words.clean(gate.uniform) or f"the audit could not have seen enough (it finds {found})"
         )
     if why:
         return f"Gate failed: {' and '.join(why)}"

@@ -52,8 +52,8 @@ _FAMILY = (
     "holdout, whenever one stops, if its outcomes are exchangeable given the candidates."
 )
 _GRADER = (
-    "Labels were bought for what the grades in the column {column} cannot tell: the lifts use "
-    "both, and grades that are wrong cannot confirm anything."
+    "Labels were bought for what the grades in the column {column} cannot tell: the differences "
+    "use both, and grades that are wrong cannot confirm anything."
 )
 _PAPER = (
     "Sampling is the paper's, for which no bound on the error rate is known: read the verdict as a "
@@ -248,7 +248,7 @@ def _describe_seed(certificate: Certificate) -> str:
     return f"{certificate.draws.key}, random, and sealed until the audit had ended"
 
 
-def make_confirmation_page(confirmation: Confirmation, title: str = "") -> Page:
+def make_confirmation_page(confirmation: Confirmation) -> Page:
     """Make the page of survivors of a screen, whose holdout was labelled one unit at a time."""
     size = len(confirmation.confirmed)
     opening = f"{words.capital(confirmation.opening)}." if confirmation.opening else None
@@ -264,7 +264,7 @@ def make_confirmation_page(confirmation: Confirmation, title: str = "") -> Page:
         sentence = _GRADER.format(column=words.clean(confirmation.grader))
     return Page(
         "sequential confirmation",
-        title or "a holdout labelled one unit at a time",
+        "a holdout labelled one unit at a time",
         words.plural(size, "confirmed finding") if size else messages.NOTHING,
         facts=(
             ("Held out", words.count(confirmation.held_out)),

@@ -379,7 +379,9 @@ class LiveDesk:
 
     def _require_session(self) -> LabelSession[Verdict]:
         if self._session is None:
-            raise InputError("this page watches the audit; to label, use sequential run")
+            raise InputError(
+                "this page only watches the audit; to label, use groundfault label run"
+            )
         return self._session
 
     def certificate(self) -> Certificate:
