@@ -16,7 +16,8 @@ prints it in one line and exits with status 2."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -62,6 +63,15 @@ class LedgerError(GroundfaultError, RuntimeError):
 
 class MissingExtraError(GroundfaultError, ImportError):
     """An optional library is needed; the message gives the ``pip install`` line."""
+
+
+@contextmanager
+def require_extra(message: str) -> Iterator[None]:
+    """Raise `MissingExtraError` with a message where an import in the block fails."""
+    try:
+        yield
+    except ImportError:
+        raise MissingExtraError(message) from None
 
 
 class InternalError(GroundfaultError, RuntimeError):

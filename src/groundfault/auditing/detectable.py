@@ -79,10 +79,8 @@ def make_designs(
     return partial(_split, bar, plan, losses, (n, n_holdout), exact_p, drawn)
 
 
-def minimum_detectable_lifts(
-    design_of: DesignOf | None, units: int, prevalences: Iterable[float] = PREVALENCES
-) -> dict[float, float | None]:
-    """Return the least lift found with 80 % power at each prevalence; None where no lift is.
+def minimum_detectable_lifts(design_of: DesignOf | None, units: int) -> dict[float, float | None]:
+    """Return the least lift found with 80 % power at usual prevalences; None where no lift is.
 
     Empty where the judge does not say what it asks for. Where errors are so rare that no lift at
     their rate could be found, it is of a slice whose errors come on top of them.
@@ -91,7 +89,7 @@ def minimum_detectable_lifts(
         return {}
     # small tables, for which it is not worth to wake other threads
     with enough_threads(0):
-        return {v: _find_least_lift(design_of(round(v * units))) for v in prevalences}
+        return {v: _find_least_lift(design_of(round(v * units))) for v in PREVALENCES}
 
 
 def _find_least_lift(mixture: DesignMixture) -> float | None:

@@ -252,7 +252,8 @@ def choose_columns(audit: PreparedAudit) -> tuple[list[str], dict[str, tuple[str
     # a date or a list stands in rules by its parts
     wholes = {part.removesuffix(".weekday") for part in names if part.endswith(".weekday")}
     used = [c.name for c in columns if _is_usable(c, frame[c.name], share) and c.name not in wholes]
-    odd = [c.name for c in columns if c.name not in used and not _has_parts(c.name, used)]
+    idle = [c.name for c in columns if c.name not in used]
+    odd = [name for name in idle if not any(part.startswith(f"{name}.") for part in used)]
     by_name = [name for name in later if name not in audit.leaks]
     reasons = {
         f"they say what happened while an agent ran, {_BY_NAME}": during,
@@ -270,10 +271,6 @@ def _is_usable(column: Column, values: pl.Series, share: float) -> bool:
     return column.kind in _USED or (
         column.kind is Kind.CODE and not values.dtype.is_numeric() and repeats
     )
-
-
-def _has_parts(name: str, used: Sequence[str]) -> bool:
-    return any(other.startswith(f"{name}.") for other in used)
 
 
 def _without(names: Sequence[str], *omitted: Sequence[str]) -> list[str]:

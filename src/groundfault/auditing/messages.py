@@ -19,8 +19,6 @@ from groundfault.modes.mode import Mode, ModeSearch
 
 if TYPE_CHECKING:
     from groundfault.base.holdout_events import Look, Opening
-    from groundfault.core.judge import Judge
-    from groundfault.core.plan import Plan
 
 
 NOTHING = "No reportable finding"

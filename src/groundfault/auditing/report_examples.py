@@ -83,13 +83,7 @@ def look_up_examples(
     """
     report = Report.load(directory)
     subject = None if name is None else find_subject(report, name)
-    if report.manifest.derivation is not None:
-        raise InputError(
-            f"the evidence of this report was made from others ({report.manifest.derivation.kind}),"
-            " so its examples cannot be shown"
-        )
-    sources = read_evidence_again(report.data, directory, evidence)
-    case = match_evidence(report, sources)
+    case = read_matching(report, directory, evidence)
     if subject is None:
         inside = np.ones(case.evidence.unit_count, dtype=np.bool_)
         near, losses = ~inside, case.losses()[-1]
@@ -130,8 +124,7 @@ def look_up_runs(
         If the evidence has no such example, or no steps of it.
     """
     report = Report.load(directory)
-    runs = match_evidence(report, read_evidence_again(report.data, directory, evidence)).evidence
-    return read_pair(runs, example)
+    return read_pair(read_matching(report, directory, evidence).evidence, example)
 
 
 def read_pair(runs: Evidence, example: str = "") -> dict[str, pl.DataFrame]:
@@ -171,6 +164,16 @@ def select_subject_losses(subject: Mode | Finding, case: PreparedAudit) -> NDArr
     if not case.compare:
         return select_losses(subject.outcome, losses, case.outcomes)
     return clip_changes(losses, less=subject.is_less_frequent)
+
+
+def read_matching(report: Report, directory: str | Path, evidence: Places | None) -> PreparedAudit:
+    """Read the evidence of a report in a folder, as its audit judged it; see `match_evidence`."""
+    if report.manifest.derivation is not None:
+        raise InputError(
+            f"the evidence of this report was made from others ({report.manifest.derivation.kind}),"
+            " so its examples cannot be shown"
+        )
+    return match_evidence(report, read_evidence_again(report.data, directory, evidence))
 
 
 def match_evidence(

@@ -24,7 +24,7 @@ import msgspec
 from groundfault.base.files import write_bytes
 from groundfault.base.ledger import Ledger
 from groundfault.base.reading import decode_json, read_bytes
-from groundfault.errors import InputError, LedgerError, MissingExtraError
+from groundfault.errors import InputError, LedgerError, MissingExtraError, require_extra
 
 NAMESPACE = "groundfault-ledger"
 """What an anchor's signature is for: one made for anything else is not taken."""
@@ -251,13 +251,11 @@ def read_time_stamp(stamp: str | Path, authority: str | Path, content: bytes) ->
     MissingExtraError
         If rfc3161-client is not installed.
     """
-    try:
+    with require_extra(
+        "time stamps are checked by rfc3161-client: pip install 'groundfault[stamp]'"
+    ):
         from cryptography.x509 import load_pem_x509_certificates
         from rfc3161_client import VerificationError, VerifierBuilder, decode_timestamp_response
-    except ImportError:
-        raise MissingExtraError(
-            "time stamps are checked by rfc3161-client: pip install 'groundfault[stamp]'"
-        ) from None
     pem = _read(authority, "certificates", _MAX_STAMP_BYTES)
     token = _read(stamp, "time stamp", _MAX_STAMP_BYTES)
     try:

@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from groundfault.errors import InputError, MissingExtraError, PlanError, first_line
+from groundfault.errors import InputError, PlanError, first_line, require_extra
 
 FARMS = ("dask", "ray")
 # on smaller inputs, waking the other threads takes longer than the work
@@ -79,12 +79,8 @@ def use_workers(address: str | None) -> Iterator[None]:
 
 
 def _join_dask(place: str) -> Any:
-    try:
+    with require_extra("workers at dask://... need Dask: pip install 'groundfault[dask]'"):
         from distributed import Client
-    except ImportError:
-        raise MissingExtraError(
-            "workers at dask://... need Dask: pip install 'groundfault[dask]'"
-        ) from None
     try:
         client = Client(f"tcp://{place}", timeout="10s")
     except (OSError, ValueError) as error:
@@ -93,11 +89,9 @@ def _join_dask(place: str) -> Any:
 
 
 def _join_ray(address: str) -> Any:
-    try:
+    with require_extra("workers at ray://... need Ray: pip install ray"):
         import ray
         from ray.util.joblib import register_ray
-    except ImportError:
-        raise MissingExtraError("workers at ray://... need Ray: pip install ray") from None
     try:
         ray.init(address=address)
     except (OSError, ValueError, RuntimeError) as error:

@@ -37,13 +37,7 @@ _NEED_ROWS = (
 @shared.WHERE
 @shared.repeats_option
 @own_options
-@shared.report_options
-@shared.candidate_options
-@shared.plan_options
-@shared.jobs_option()
-@shared.workers_option
-@shared.json_option("the report")
-@shared.ledger_options
+@shared.audit_options
 def audit(
     *,
     engine: str | None = None,
@@ -86,13 +80,7 @@ def audit(
 @command(first="models outcome id positive_is_good scorer where group out")
 @shared.evidence_options
 @shared.WHERE
-@shared.report_options
-@shared.candidate_options
-@shared.plan_options
-@shared.jobs_option()
-@shared.workers_option
-@shared.json_option("the report")
-@shared.ledger_options
+@shared.audit_options
 def compare(*, progress: Progress, **options: Any) -> Result:
     """Say what changed between two models or versions.
 

@@ -17,7 +17,6 @@ from groundfault.core.column_names import DirectionError
 
 INPUT = "Input"
 COLUMNS = "Columns"
-CANDIDATES = "Candidates"
 RULE = "Rule"
 OUTPUT = "Output"
 

@@ -17,7 +17,7 @@ from groundfault.cli.labelling import STOPPED, choose_answer, code, confirm, lab
 from groundfault.cli.open_ import serve_bench, server_options
 from groundfault.cli.output import Result, claim_folder, echo_warnings
 from groundfault.cli.probe_review import review
-from groundfault.cli.reading import choose_ledger, read_program
+from groundfault.cli.reading import BAD, GOOD, choose_ledger, read_program
 from groundfault.cli.settings import Flag, OutFile, Separated, call, derive_options, own_options
 from groundfault.core.candidate import Candidate
 from groundfault.errors import PlanError
@@ -172,9 +172,13 @@ def label() -> None:
 @sequential_plan_options
 @shared.label_options(in_browser=True)
 @derive_options(_list_labellers, "scores")
-@shared.orientation_option(
-    "in a recorded or printed score; by default a pass, but a column named like error stops.",
+@option(
+    f"{GOOD}/{BAD}",
+    "positive_is_good",
+    default=None,
     group="Labelling",
+    help="Whether 1 is a pass or a failure in a recorded or printed score; by default a pass, but "
+    "a column named like error stops.",
 )
 @derive_options(_list_labellers, "labeller labellers adjudicator")
 @server_options

@@ -77,8 +77,13 @@ def label_until(
     session: LabelSession[T], answer: Answer, progress: Callable[[LabelSession[T]], object] | None
 ) -> int:
     """Label until the end or until the person stops; return the exit status."""
+    return run_until_stopped(lambda: session.run(answer, progress))
+
+
+def run_until_stopped(label: Callable[[], object]) -> int:
+    """Let a person label until the end, Ctrl-C or q; return the exit status."""
     try:
-        session.run(answer, progress)
+        label()
     except (KeyboardInterrupt, click.Abort) as stop:
         click.echo(STOPPED, err=True)
         return 0 if isinstance(stop, Quit) else INTERRUPTED
@@ -400,7 +405,9 @@ def code(**options: Any) -> Result:
         return Result([clean(line) for line in coding.prompt(options["prompt"]).split("\n")])
     if options["browser"]:
         return Result(status=_code_in_browser(coding, options))
-    status = write_notes(coding, options) if options["coder"] else 0
+    status = 0
+    if options["coder"]:
+        status = run_until_stopped(lambda: write_notes(coding, options))
     outline = list(list_code_tables(coding))
     data: dict[str, Any] = {"counts": coding.counts(), "unseen": coding.saturation()._asdict()}
     if options["validate_judge"]:
@@ -430,31 +437,26 @@ def _code_in_browser(coding: Coding, options: dict[str, Any]) -> int:
     return 0
 
 
-def write_notes(coding: Coding, options: dict[str, Any]) -> int:
-    """Show run after run and take notes, until the end or q; return the exit status."""
+def write_notes(coding: Coding, options: dict[str, Any]) -> None:
+    """Show run after run and take notes, until the end; raise `Quit` at q."""
     session = coding.session(options["coder"], adjudicate=options["adjudicate"])
-    try:
-        while (item := session.item) is not None:
-            click.echo(f"\nrun {session.total - session.remaining + 1} of {session.total}")
-            _show_run(item, _SHOWN)
-            while (note := _ask("note ([b]ack, [a]ll of the texts, [q]uit)", session)) == "a":
-                _show_run(item, None)
-            if note == "b":
-                session.back()
-                continue
-            step = click.prompt("first wrong step", default="", show_default=False).strip()
-            known = [*coding.codes]
-            listed = ", ".join(f"{i} {clean(name)}" for i, name in enumerate(known, 1))
-            words = click.prompt(f"codes, by commas ({listed})", default="", show_default=False)
-            try:
-                fields = coding.store.kind.read_answers({"step": step, "codes": words}, known)
-                session.decide(note=note, **fields)
-            except InputError as error:
-                click.echo(str(error))
-    except (KeyboardInterrupt, click.Abort) as stop:
-        click.echo(STOPPED, err=True)
-        return 0 if isinstance(stop, Quit) else INTERRUPTED
-    return 0
+    while (item := session.item) is not None:
+        click.echo(f"\nrun {session.total - session.remaining + 1} of {session.total}")
+        _show_run(item, _SHOWN)
+        while (note := _ask("note ([b]ack, [a]ll of the texts, [q]uit)", session)) == "a":
+            _show_run(item, None)
+        if note == "b":
+            session.back()
+            continue
+        step = click.prompt("first wrong step", default="", show_default=False)
+        known = [*coding.codes]
+        listed = ", ".join(f"{i} {clean(name)}" for i, name in enumerate(known, 1))
+        words = click.prompt(f"codes, by commas ({listed})", default="", show_default=False)
+        try:
+            fields = coding.store.kind.read_answers({"step": step, "codes": words}, known)
+            session.decide(note=note, **fields)
+        except InputError as error:
+            click.echo(str(error))
 
 
 def _ask(text: str, session: Session) -> str:

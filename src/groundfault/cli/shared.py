@@ -194,23 +194,18 @@ def json_option(what: str) -> Decorator:
     )
 
 
-def orientation_option(what: str, group: str = COLUMNS) -> Decorator:
-    """Make the option that says whether a 1 is a pass or a failure; None where it is left out.
-
-    Parameters
-    ----------
-    what : str
-        Where the 1 stands, and what it is by default.
-    group : str
-        Heading that it is listed under.
-    """
-    return option(
-        f"{GOOD}/{BAD}",
-        "positive_is_good",
-        default=None,
-        group=group,
-        help=f"Whether 1 is a pass or a failure {what}",
-    )
+audit_options = apply(
+    [
+        report_options,
+        candidate_options,
+        plan_options,
+        jobs_option(),
+        workers_option,
+        json_option("the report"),
+        ledger_options,
+    ]
+)
+"""How evidence is audited, and where the report goes."""
 
 
 def label_options(*, in_browser: bool = False) -> Decorator:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from groundfault.core.rules import literal
 from groundfault.engines.dialect import SqlCounter
-from groundfault.errors import InputError, MissingExtraError
+from groundfault.errors import InputError, require_extra
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,9 @@ class DuckdbCounter(SqlCounter):
 
     @cached_property
     def _connection(self) -> Any:
-        try:
+        with require_extra("the engine duckdb needs DuckDB: pip install 'groundfault[duckdb]'"):
             import duckdb
             import pyarrow  # noqa: F401, which DuckDB hands its results over by
-        except ImportError:
-            raise MissingExtraError(
-                "the engine duckdb needs DuckDB: pip install 'groundfault[duckdb]'"
-            ) from None
         connection = duckdb.connect()
         # Parquet's ends of a column pass over NaN, from which DuckDB takes it that there is none,
         # and isnan for false

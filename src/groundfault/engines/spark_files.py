@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
 from groundfault.engines.dialect import SqlCounter
-from groundfault.errors import InputError, MissingExtraError, RuleError
+from groundfault.errors import InputError, RuleError, require_extra
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,10 @@ class SparkCounter(SqlCounter):
 
     @cached_property
     def _spark(self) -> Any:
-        try:
+        with require_extra(
+            "the engine spark needs PySpark and a Java: pip install 'groundfault[spark]'"
+        ):
             from pyspark.sql import SparkSession
-        except ImportError:
-            raise MissingExtraError(
-                "the engine spark needs PySpark and a Java: pip install 'groundfault[spark]'"
-            ) from None
         spark = self.session or SparkSession.builder.appName("groundfault").getOrCreate()
         frame = spark.read.parquet(*self.files)
         frame.createOrReplaceTempView(f"{self.view}_files")

@@ -14,7 +14,7 @@ import polars as pl
 
 from groundfault.base.files import explain_failure, replace_folder, write_bytes
 from groundfault.base.reading import is_inside
-from groundfault.errors import InputError, MissingExtraError, first_line
+from groundfault.errors import InputError, first_line, require_extra
 from groundfault.exports.slices import ReportSlices
 from groundfault.readers.inspect import Inspect
 from groundfault.readers.log import OURS
@@ -125,12 +125,8 @@ def _copies(sources: list[Path], out: Path) -> list[Path]:
 
 
 def _annotate(slices: ReportSlices, source: Path, place: Path) -> None:
-    try:
+    with require_extra("to write logs of Inspect, install it: pip install 'groundfault[inspect]'"):
         from inspect_ai import log as inspect_log
-    except ImportError:
-        raise MissingExtraError(
-            "to write logs of Inspect, install it: pip install 'groundfault[inspect]'"
-        ) from None
     if not source.exists():
         raise InputError(f"the log {source} is not there; say where it is (logs=, or --log)")
     if source.suffix not in _KINDS or not Inspect().sniff(source):

@@ -12,7 +12,7 @@ import numpy as np
 from groundfault.base.deprecation import rename_fields
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
-from groundfault.errors import MissingExtraError, PlanError
+from groundfault.errors import PlanError, require_extra
 from groundfault.finders.levels import Levels, make_conjunction, select_searchable
 from groundfault.slicing.estimator import Parameters
 from groundfault.slicing.predictions import example_losses
@@ -83,13 +83,11 @@ class Pysubgroup(Parameters):
         # pysubgroup's targets are true or false, and losses may be graded
         wrong = (loss.filter(has_loss) > 0.5).to_numpy()
         table = select_searchable(discovery, self.columns)
-        try:
+        with require_extra(
+            "the finder pysubgroup needs the library of that name: "
+            "pip install 'groundfault[subgroup]'"
+        ):
             import pysubgroup as search
-        except ImportError:
-            raise MissingExtraError(
-                "the finder pysubgroup needs the library of that name: "
-                "pip install 'groundfault[subgroup]'"
-            ) from None
         if table.width == 0 or not 0 < wrong.sum() < len(wrong):
             return
         levels = Levels.of(table.filter(has_loss), self.bins, "value")

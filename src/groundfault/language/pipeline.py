@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from groundfault.base.files import write_bytes
 from groundfault.base.reading import MAX_ROWS, read_bytes
-from groundfault.errors import InputError, MissingExtraError, first_line
+from groundfault.errors import InputError, MissingExtraError, first_line, require_extra
 from groundfault.language import words
 from groundfault.language.feature import FEATURES, Feature, Need
 from groundfault.language.surface import zipf
@@ -217,12 +217,8 @@ def load_pipeline(name: str = DEFAULT) -> Pipeline:
     InputError
         If the name is none, or the pipeline cannot be loaded.
     """
-    try:
+    with require_extra("linguistic features need spaCy: pip install 'groundfault[language]'"):
         import spacy
-    except ImportError:
-        raise MissingExtraError(
-            "linguistic features need spaCy: pip install 'groundfault[language]'"
-        ) from None
     if name == BLANK:
         return Pipeline(name, spacy.blank("en"))
     if not Path(name).is_dir() and not _PACKAGE.fullmatch(name):

@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
-from groundfault.errors import MissingExtraError, PlanError, first_line
+from groundfault.errors import MissingExtraError, PlanError, first_line, require_extra
 from groundfault.models.openai_server import public
 from groundfault.models.question import Question, Response, note_other, whole_text
 from groundfault.models.secrets import read_credentials
@@ -45,12 +45,8 @@ class InspectModel:
     """
 
     def __init__(self, model: str, **options: Any) -> None:
-        try:
+        with require_extra("this target needs Inspect: pip install 'groundfault[inspect]'"):
             from inspect_ai.model import GenerateConfig, get_model
-        except ImportError:
-            raise MissingExtraError(
-                "this target needs Inspect: pip install 'groundfault[inspect]'"
-            ) from None
         self._local = model.startswith("hf/")
         # greedy unless a question sets a temperature: transformers refuses a temperature of 0
         if self._local:

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
-from groundfault.errors import MissingExtraError, PlanError, first_line
+from groundfault.errors import PlanError, first_line, require_extra
 from groundfault.models.question import Question, Response, note_other, whole_text
 from groundfault.models.secrets import read_credentials
 
@@ -59,12 +59,10 @@ class OpenAIServer:
     def __init__(
         self, model: str, *, base_url: str | None = None, api_key: str | None = None
     ) -> None:
-        try:
+        with require_extra(
+            "the target openai needs its library: pip install 'groundfault[openai]'"
+        ):
             import openai  # noqa: F401
-        except ImportError:
-            raise MissingExtraError(
-                "the target openai needs its library: pip install 'groundfault[openai]'"
-            ) from None
         self._model = model
         self._url = base_url or os.environ.get("OPENAI_BASE_URL") or None
         self._key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()

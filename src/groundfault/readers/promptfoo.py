@@ -15,7 +15,7 @@ import polars as pl
 
 from groundfault.base.reading import read_bytes, readable
 from groundfault.core.status import Status
-from groundfault.errors import InputError, MissingExtraError, first_line
+from groundfault.errors import InputError, first_line, require_extra
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import escape_pattern, head, json_file, json_lines
 from groundfault.readers.values import (
@@ -357,12 +357,10 @@ def yaml_file(path: Path, type: type[T]) -> T:
     MissingExtraError
         If PyYAML is not installed.
     """
-    try:
+    with require_extra(
+        f"{path} is YAML, which needs PyYAML: pip install 'groundfault[yaml]', or write JSON"
+    ):
         import yaml
-    except ImportError:
-        raise MissingExtraError(
-            f"{path} is YAML, which needs PyYAML: pip install 'groundfault[yaml]', or write JSON"
-        ) from None
     # the safe loader makes no objects of any class; the one in C is some ten times faster
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     with readable(path):

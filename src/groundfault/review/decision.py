@@ -221,13 +221,13 @@ class Decision(Opinion):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, choices in _ALLOWED.items():
-            value = getattr(self, name)
+        answers = {name: getattr(self, name) for name in QUESTIONS}
+        for name, value in answers.items():
+            choices = tuple(QUESTIONS[name].words.values())
             if value is not None and value not in choices:
                 raise InputError(
                     f"{name} is {value!r}; it is {', '.join(choices[:-1])} or {choices[-1]}"
                 )
-        answers = {name: getattr(self, name) for name in QUESTIONS}
         question = find_open({name: word for name, word in answers.items() if word is not None})
         if question is not None:
             raise InputError(f"{question} is missing; {QUESTIONS[question].required}")
@@ -251,11 +251,6 @@ class Decision(Opinion):
         if self.model_wrong == "unsure":
             return "unsure"
         return "model_error" if self.model_wrong == "yes" else "no_error"
-
-
-_ALLOWED: dict[str, tuple[str, ...]] = {
-    name: tuple(question.words.values()) for name, question in QUESTIONS.items()
-}
 
 
 def check_name(reviewer: str) -> str:

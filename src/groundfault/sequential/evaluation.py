@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from groundfault.errors import InputError, MissingExtraError
+from groundfault.errors import InputError, require_extra
 from groundfault.sequential.pool import Pool
 from groundfault.sequential.record import ASKED, TOLD, AuditEvent
 from groundfault.sequential.session import SequentialAudit
@@ -76,12 +76,10 @@ class StopEarly:
         policy: str | None = None,
         **settings: Any,
     ) -> None:
-        try:
+        with require_extra(
+            "to stop an Inspect evaluation needs Inspect: pip install 'groundfault[inspect]'"
+        ):
             from inspect_ai.dataset import MemoryDataset
-        except ImportError:
-            raise MissingExtraError(
-                "to stop an Inspect evaluation needs Inspect: pip install 'groundfault[inspect]'"
-            ) from None
 
         samples = [copy(sample) for sample in dataset]
         for number, sample in enumerate(samples, start=1):

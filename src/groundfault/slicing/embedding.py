@@ -21,7 +21,7 @@ from groundfault.base.arrays import Floats
 from groundfault.core.candidate import FittedColumn, decode_array, encode_array
 from groundfault.core.columns import Kind, list_examples, profile
 from groundfault.core.evidence import Evidence
-from groundfault.errors import InputError, MissingExtraError, first_line, require_whole
+from groundfault.errors import InputError, first_line, require_extra, require_whole
 
 TFIDF = "tfidf"
 SENTENCE = "sentence"
@@ -221,12 +221,10 @@ def _weigh_words(texts: list[str], words: tuple[str, ...], weights: Floats) -> A
 
 
 def _load_model(how: str, *, local: bool) -> Any:
-    try:
+    with require_extra(
+        f"the embedding {how} needs sentence-transformers: pip install 'groundfault[embed]'"
+    ):
         from sentence_transformers import SentenceTransformer
-    except ImportError:
-        raise MissingExtraError(
-            f"the embedding {how} needs sentence-transformers: pip install 'groundfault[embed]'"
-        ) from None
     name = how.partition(":")[2]
     try:
         return SentenceTransformer(name, local_files_only=local)

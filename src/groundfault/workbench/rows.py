@@ -16,10 +16,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.auditing.evidence_again import Places, read_evidence_again
+from groundfault.auditing.evidence_again import Places
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import Report
-from groundfault.auditing.report_examples import match_evidence
+from groundfault.auditing.report_examples import read_matching
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Cell
@@ -138,12 +138,7 @@ def load_rows(report: Report, folder: Path, place: Places | None = None) -> Rows
     InputError
         If it is not there, or is not what was audited.
     """
-    if report.manifest.derivation is not None:
-        raise InputError(
-            f"the evidence of this report was made from others ({report.manifest.derivation.kind}),"
-            " so its examples cannot be shown"
-        )
-    return Rows.of(match_evidence(report, read_evidence_again(report.data, folder, place)))
+    return Rows.of(read_matching(report, folder, place))
 
 
 def load_apart(report: Report, folder: Path, place: Places | None = None) -> Rows:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from groundfault.base.arrays import Floats, Ints, Places
-from groundfault.errors import MissingExtraError
+from groundfault.errors import require_extra
 from groundfault.stats import irt
 from groundfault.stats.centroids import find_nearest
 from groundfault.stats.mixture_predict import principal_axes
@@ -169,13 +169,11 @@ def _reduce(
 
 
 def _umap(whole: Floats, dimensions: int, seed: int) -> Floats:
-    try:
+    with require_extra(
+        "UMAP is not installed: pip install 'groundfault[umap]', or reduce by principal "
+        "components (reducer='pca', or --reducer pca)"
+    ):
         from umap import UMAP
-    except ImportError:
-        raise MissingExtraError(
-            "UMAP is not installed: pip install 'groundfault[umap]', or reduce by principal "
-            "components (reducer='pca', or --reducer pca)"
-        ) from None
     # one job: with a seed UMAP takes no more, and warns
     settings = {"n_neighbors": 15, "min_dist": 0.1, "metric": "euclidean"}
     reducer = UMAP(n_components=dimensions, random_state=seed, n_jobs=1, **settings)
