@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from groundfault.auditing.gating import Gate, GateMatch
 from groundfault.auditing.since_baseline import SinceBaseline
-from groundfault.render.gate import SUITE, junit
+from groundfault.render.gate import SUITE, headline, junit
 
 
 def make_match(name: str, since: SinceBaseline | None = None) -> GateMatch:
@@ -63,3 +63,11 @@ def test_a_blind_audit_is_a_failed_test(blind: bool) -> None:
     assert suite.failures == blind
     messages = [str(result.message) for result in case.result]
     assert all("could not have seen enough" in message for message in messages)
+
+
+def test_a_gate_that_finds_no_difference_at_all_says_so() -> None:
+    gate = replace(GATE, new=(), blind=True, detectable=None)
+    assert headline(gate).endswith("seen enough (it finds no difference)")
+    assert headline(replace(gate, detectable=0.12)).endswith(
+        "(it finds differences from 12 points)"
+    )

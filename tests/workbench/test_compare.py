@@ -146,7 +146,7 @@ def test_a_model_is_named_as_it_is_written(two: OpenedReport) -> None:
 def test_a_report_is_held_against_an_earlier_one(tmp_path: Path) -> None:
     table = make_results().filter(pl.col("model") == "alpha").drop("model")
     good = table.with_columns(error=(pl.int_range(pl.len()) % 9 == 0).cast(pl.Int64))
-    for name, content in (("then", good), ("now", table)):
+    for name, content in (("then", good), ("now", table), ("few", good.head(12))):
         (tmp_path / name).mkdir()
         write_report(tmp_path / name, content, id="id")
     bench = OpenedReport.of_report(
@@ -157,6 +157,11 @@ def test_a_report_is_held_against_an_earlier_one(tmp_path: Path) -> None:
     assert "Got worse: " in page
     assert "Change: more failures when" in page
     assert "could have been missed." in page
+    # a small report finds no rise, however large: the page says so
+    small = OpenedReport.of_report(
+        tmp_path / "few/report", ledger=False, baseline=tmp_path / "then/report"
+    )
+    assert "It could not have found a rise of failures" in visit(small).get("/compare").text
     # without a second model or report there is nothing to compare
     alone = OpenedReport.of_report(tmp_path / "now/report", ledger=False)
     assert visit(alone).get("/compare").status_code == 404

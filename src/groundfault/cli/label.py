@@ -13,7 +13,7 @@ import click
 from groundfault.base.progress import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import INPUT, RULE, Group, apply, option
-from groundfault.cli.labelling import STOPPED, choose_answer, code, confirm, label_until
+from groundfault.cli.labelling import STOPPED, choose_answer, code, confirm, run_until_stopped
 from groundfault.cli.open_ import serve_bench, server_options
 from groundfault.cli.output import Result, claim_folder, echo_warnings
 from groundfault.cli.probe_review import review
@@ -349,7 +349,8 @@ def _label(
     seat = _take_seat(audit, options) if options["labellers"] else None
     one_is_pass = options["positive_is_good"] is not False
     answer = choose_answer(options, look_up, one_is_pass=one_is_pass)
-    status = label_until(seat or audit, answer, progress if is_shown else None)
+    session, report = seat or audit, progress if is_shown else None
+    status = run_until_stopped(lambda: session.run(answer, report))
     if seat is None or status:
         return status
     if (waiting := seat.panel.waiting()) and seat.labeller not in waiting:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 import msgspec
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from groundfault.coding import Coding
     from groundfault.review import Item, Session
     from groundfault.sequential import SequentialConfirmation
-    from groundfault.sequential.labelling import Answer, LabelSession
+    from groundfault.sequential.labelling import Answer
     from groundfault.sequential.policies import Query
-
-    T = TypeVar("T")
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C: 128 and the number of SIGINT, as shells have it."""
@@ -71,13 +69,6 @@ def choose_answer(options: dict[str, Any], look_up: Answer | None, *, one_is_pas
         score_column=options.get("scores"),
         is_alone=not options.get("labellers"),
     )
-
-
-def label_until(
-    session: LabelSession[T], answer: Answer, progress: Callable[[LabelSession[T]], object] | None
-) -> int:
-    """Label until the end or until the person stops; return the exit status."""
-    return run_until_stopped(lambda: session.run(answer, progress))
 
 
 def run_until_stopped(label: Callable[[], object]) -> int:
@@ -257,7 +248,7 @@ def label_holdout(
             shown = audit.labelled
 
     answer = choose_answer(options, look_up, one_is_pass=one_is_pass)
-    status = label_until(audit, answer, show_label)
+    status = run_until_stopped(lambda: audit.run(answer, show_label))
     ended = shown == audit.labelled and audit.finished
     outline = [*([] if ended else [_describe_state(audit, options["cost"])]), *_list_results(audit)]
     gated = int(bool(options["gate"] and audit.confirmed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -191,7 +192,7 @@ def show_comparison(request: Request) -> Response:
         request,
         "since.html.j2",
         lines=list(gate_words.lines(verdict)),
-        headline=gate_words.headline(verdict).partition(": ")[2],
+        headline=re.split(": |, but ", gate_words.headline(verdict), maxsplit=1)[1],
         groups=(
             ("Got worse", verdict.new),
             ("Known from the earlier report", verdict.known),
