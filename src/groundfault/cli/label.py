@@ -14,7 +14,7 @@ from groundfault.base.progress import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import INPUT, RULE, Group, apply, option
 from groundfault.cli.labelling import STOPPED, choose_answer, code, confirm, run_until_stopped
-from groundfault.cli.open_ import serve_bench, server_options
+from groundfault.cli.open_ import serve_desk, server_options
 from groundfault.cli.output import Result, claim_folder, echo_warnings
 from groundfault.cli.probe_review import review
 from groundfault.cli.reading import BAD, GOOD, choose_ledger, read_program
@@ -369,17 +369,13 @@ def _label_in_browser(audit: SequentialAudit, options: dict[str, Any], quiet: bo
 
     require_web()
     from groundfault.workbench.desks import LiveDesk
-    from groundfault.workbench.opened_report import OpenedReport
 
     seat = _take_seat(audit, options) if options["labellers"] else None
     desk = LiveDesk(audit, seat or audit, tuple(options["show"]), options["scores"])
     desk.look()  # what is wrong with the options is said here, and not in the page
-    try:
-        call(serve_bench, options, OpenedReport(Path(options["source"]), live=desk), err=quiet)
-    except KeyboardInterrupt:
-        # the one way to end a server: no interruption of the audit
-        if not audit.finished:
-            click.echo(STOPPED, err=True)
+    serve_desk(options, options["source"], quiet=quiet, live=desk)
+    if not audit.finished:
+        click.echo(STOPPED, err=True)
     return 0
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
@@ -14,7 +12,7 @@ import msgspec
 from groundfault.base.sheets import write_table
 from groundfault.cli import reading, shared
 from groundfault.cli.command import command
-from groundfault.cli.open_ import serve_bench, server_options
+from groundfault.cli.open_ import serve_desk, server_options
 from groundfault.cli.output import Result
 from groundfault.cli.settings import Count, Flag, OutTable, Whole, call, derive_options
 from groundfault.core.column_names import DirectionError
@@ -395,7 +393,8 @@ def code(**options: Any) -> Result:
     if options["prompt"]:
         return Result([clean(line) for line in coding.prompt(options["prompt"]).split("\n")])
     if options["browser"]:
-        return Result(status=_code_in_browser(coding, options))
+        _code_in_browser(coding, options)
+        return Result()
     status = 0
     if options["coder"]:
         status = run_until_stopped(lambda: write_notes(coding, options))
@@ -411,21 +410,18 @@ def code(**options: Any) -> Result:
     return Result(outline, msgspec.to_builtins(data), status)
 
 
-def _code_in_browser(coding: Coding, options: dict[str, Any]) -> int:
-    """Serve a page that shows run after run, until Ctrl-C; return the exit status."""
+def _code_in_browser(coding: Coding, options: dict[str, Any]) -> None:
+    """Serve a page that shows run after run, until Ctrl-C."""
     from groundfault.workbench.serving import require_web
 
     require_web()
     from groundfault.workbench.desks import ReviewDesk
-    from groundfault.workbench.opened_report import OpenedReport
 
     if not options["coder"]:
         raise PlanError("say who you are: --coder NAME")
     coder, adjudicate = options["coder"], options["adjudicate"]
     desk = ReviewDesk(lambda: coding.session(coder, adjudicate=adjudicate), lambda: coding.codes)
-    with suppress(KeyboardInterrupt):
-        call(serve_bench, options, OpenedReport(Path(options["sources"][0]), review=desk))
-    return 0
+    serve_desk(options, options["sources"][0], review=desk)
 
 
 def write_notes(coding: Coding, options: dict[str, Any]) -> None:

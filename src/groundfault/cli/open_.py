@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
@@ -80,6 +81,26 @@ def serve_bench(
         announce=announce,
         complain=lambda why: click.echo(f"examples and rows cannot be shown: {why}", err=True),
     )
+
+
+def serve_desk(options: dict[str, Any], place: str, *, quiet: bool = False, **desk: Any) -> None:
+    """Serve a page where a person labels until Ctrl-C, which is the one way to end a server.
+
+    Parameters
+    ----------
+    options : dict
+        Of a command with `server_options`.
+    place : str
+        Where the cases come from.
+    quiet : bool
+        Whether standard output is left to the result.
+    **desk
+        A desk as `OpenedReport` takes it.
+    """
+    from groundfault.workbench.opened_report import OpenedReport
+
+    with suppress(KeyboardInterrupt):
+        call(serve_bench, options, OpenedReport(Path(place), **desk), err=quiet)
 
 
 server_options = derive_options(serve_bench)
