@@ -122,11 +122,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         ledger=None
         if opening is None
         else RecordedOpening(**msgspec.structs.asdict(opening), sentence=opening.sentence),
-        hints=(
-            *doubts,
-            *hints,
-            *write_grader_hint(findings, by_rows.get("grader")),
-        ),
+        hints=(*doubts, *hints, *write_grader_hint(findings, by_rows.get("grader"))),
         doubts=len(doubts),
         examples=attempt(failed, "the examples of findings", {}, _pick_examples, results, findings),
         hashes=results.hashes,

@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from groundfault.auditing.lazy_evidence import (
-    LazyEvidence,
-)
+from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.counted_units import CountedMarks, CountedUnits

@@ -26,8 +26,7 @@ from groundfault.stats.orders import RunsTest, count_runs
 
 # columns that say which benchmark an example is of, by the last word of their names
 _PART = re.compile(
-    r"(^|[_\W])(benchmark|task|dataset|data_set|subset|suite)(_name|_id)?$",
-    re.IGNORECASE,
+    r"(^|[_\W])(benchmark|task|dataset|data_set|subset|suite)(_name|_id)?$", re.IGNORECASE
 )
 _FAR_APART = 0.2
 """Difference of failure rates from which two parts are hardly one benchmark."""

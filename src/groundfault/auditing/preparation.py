@@ -15,11 +15,7 @@ import numpy as np
 from groundfault import judges
 from groundfault.auditing.copies import join_copies
 from groundfault.auditing.counted_audit import JOINT_JUDGE, MAX_JOINT, CountedAudit
-from groundfault.auditing.counting import (
-    GRADED_JUDGES,
-    MAX_DEALT,
-    is_graded,
-)
+from groundfault.auditing.counting import GRADED_JUDGES, MAX_DEALT, is_graded
 from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.base.progress import Progress

@@ -147,9 +147,7 @@ def audit_scorers(
 
 
 def _choose_each(
-    evidence: Evidence,
-    scale: tuple[float, float] | None,
-    select: Callable[[Evidence], Evidence],
+    evidence: Evidence, scale: tuple[float, float] | None, select: Callable[[Evidence], Evidence]
 ) -> tuple[dict[str, Evidence], dict[str, str]]:
     """Return the evidence by each scorer, and why there is none by some."""
     chosen: dict[str, Evidence] = {}

@@ -441,7 +441,7 @@ def _rank_older(finding: dict[str, Any]) -> tuple[int, float]:
 def _select_of_mode(mode: dict[str, Any], *, texts: bool) -> dict[str, Any]:
     omitted = () if texts else _TEXTS_OF_MODES
     return _leave_out(mode, omitted) | {
-        "alternatives": [_leave_out(other, omitted) for other in mode["alternatives"]],
+        "alternatives": [_leave_out(other, omitted) for other in mode["alternatives"]]
     }
 
 

@@ -78,7 +78,7 @@ def new(
     return Result(
         [
             f"{settings.audit_units:,} units to audit, {settings.fresh_units:,} fresh "
-            f"({settings.freshness})",
+            f"({settings.freshness})"
         ],
         then=("audit", "--case", folder),
     )

@@ -53,12 +53,7 @@ class ReportSlices:
 
     @classmethod
     def of(
-        cls,
-        report: Report,
-        evidence: Evidence,
-        *,
-        every: bool = False,
-        judge: Judge | None = None,
+        cls, report: Report, evidence: Evidence, *, every: bool = False, judge: Judge | None = None
     ) -> ReportSlices:
         """Put a report and its evidence together.
 

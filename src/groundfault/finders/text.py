@@ -70,10 +70,7 @@ class Text(Parameters):
         """Propose candidates such as ``question has over 60 words``, column by column."""
         table = take_sample(select_texts(discovery, self.columns))
         for column in table.columns:
-            rules = [
-                *cut_lengths(table[column], self.quantiles),
-                *_list_patterns(column),
-            ]
+            rules = [*cut_lengths(table[column], self.quantiles), *_list_patterns(column)]
             candidates = [
                 Candidate(f"{column} {what}", rule, f"{column} {what}", self.name, "drop")
                 for what, rule in rules

@@ -92,11 +92,7 @@ class Janus(JanusA):
 
 
 def count_expected_decoys(
-    units: Units,
-    hypotheses: Places,
-    levels: Floats,
-    plan: Plan,
-    rng: Generator,
+    units: Units, hypotheses: Places, levels: Floats, plan: Plan, rng: Generator
 ) -> Floats:
     """Return expected decoys at or above each ascending level, exact or from a sample."""
     if plan.decoys is not None:

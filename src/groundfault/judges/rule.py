@@ -218,10 +218,7 @@ def _find_representatives(
 
 
 def _give_verdicts(
-    ruling: Ruling,
-    reasons: Sequence[tuple[str, ...]],
-    support: Bools,
-    gaps: Bools,
+    ruling: Ruling, reasons: Sequence[tuple[str, ...]], support: Bools, gaps: Bools
 ) -> tuple[tuple[Verdict, ...], tuple[tuple[str, ...], ...]]:
     position = ruling.positions()
     verdicts, codes = [], []

@@ -31,8 +31,5 @@ if TYPE_CHECKING:
     )
 
 __getattr__, __dir__, __all__ = open_front_door(
-    __name__,
-    {
-        "chosen": "groundfault.language:select_features",
-    },
+    __name__, {"chosen": "groundfault.language:select_features"}
 )

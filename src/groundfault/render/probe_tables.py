@@ -45,17 +45,13 @@ def compare_policies(summary: Summary) -> Table:
         Number("Budget", lambda d: d[0].budget + d[1].budget),
         Number("Confirmed rows", lambda d: f"{d[0].rows.confirmed:,} / {d[1].rows.confirmed:,}"),
         Number(
-            "Unique keys",
-            lambda d: f"{len(d[0].keys.confirmed):,} / {len(d[1].keys.confirmed):,}",
+            "Unique keys", lambda d: f"{len(d[0].keys.confirmed):,} / {len(d[1].keys.confirmed):,}"
         ),
         Number(
             "Keys shared / its own / control's",
             lambda d: f"{len(d[2].both):,} / {len(d[2].first):,} / {len(d[2].second):,}",
         ),
-        Words(
-            "Key-level conclusion",
-            lambda d: compare_briefly(summary, d[0].policy, d[0].model),
-        ),
+        Words("Key-level conclusion", lambda d: compare_briefly(summary, d[0].policy, d[0].model)),
         note=f"The paper's Table 2 in form: each policy / the control, {_quote_control(summary)}; "
         "the budget is of both together. Rows and keys after audit; keys name no model: one on "
         "which two models err counts once over all.",

@@ -39,9 +39,7 @@ LIMITS = (
 
 
 def make_page(
-    taxonomy: Taxonomy,
-    claims: ReportData | None = None,
-    labels: Labelling | None = None,
+    taxonomy: Taxonomy, claims: ReportData | None = None, labels: Labelling | None = None
 ) -> Page:
     """Make the page of a taxonomy; ``claims`` is the report on held-out models."""
     matrix, partition = taxonomy.matrix, taxonomy.partition

@@ -70,10 +70,7 @@ def _count_in_a_row(audit: SequentialAudit, group: str | None, score: float) -> 
 
 
 @rename_fields(
-    budget="burn_in",
-    found="failure_rate",
-    passed="pass_rate",
-    inconclusive="inconclusive_rate",
+    budget="burn_in", found="failure_rate", passed="pass_rate", inconclusive="inconclusive_rate"
 )
 @dataclass(frozen=True)
 class StoppingForecast:
@@ -214,11 +211,7 @@ def _simulate_world(
 
 
 def _simulate_audits(
-    pool: Pool,
-    plans: Sequence[SequentialPlan],
-    policy: Policy,
-    chance: Floats,
-    replicate: int,
+    pool: Pool, plans: Sequence[SequentialPlan], policy: Policy, chance: Floats, replicate: int
 ) -> list[tuple[str, int]]:
     """Return verdict and cases labelled under each plan, for one draw of the scores."""
     rng = plans[0].rng("scores", replicate)

@@ -30,12 +30,7 @@ from groundfault.base.ledgers import LedgerChoice, find_witness, is_waived
 from groundfault.base.machine import version
 from groundfault.errors import GroundfaultError, InputError, LedgerError
 from groundfault.sequential import policies
-from groundfault.sequential.certificate import (
-    Certificate,
-    CertificateRound,
-    Judgement,
-    certify,
-)
+from groundfault.sequential.certificate import Certificate, CertificateRound, Judgement, certify
 from groundfault.sequential.draws import Draws, hash_key
 from groundfault.sequential.pool import Pool
 from groundfault.sequential.record import (

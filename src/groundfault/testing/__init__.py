@@ -27,8 +27,5 @@ if TYPE_CHECKING:
     from groundfault.testing.worlds import PlantedEffect as PlantedEffect, World as World
 
 __getattr__, __dir__, __all__ = open_front_door(
-    __name__,
-    {
-        "Effect": "groundfault.testing.worlds:PlantedEffect",
-    },
+    __name__, {"Effect": "groundfault.testing.worlds:PlantedEffect"}
 )

@@ -209,10 +209,7 @@ def _number(evidence: Evidence, column: str | None) -> NDArray[np.int64]:
 
 
 def _describe(
-    found: Behaviours,
-    first: NDArray[np.int32],
-    failed: Bools,
-    inside: Mapping[str, Bools],
+    found: Behaviours, first: NDArray[np.int32], failed: Bools, inside: Mapping[str, Bools]
 ) -> list[Behaviour]:
     failing_runs, behaviours = int(failed.sum()), []
     for name, turn in zip(found.names, first, strict=True):

@@ -154,9 +154,7 @@ class ReviewDesk:
     """
 
     def __init__(
-        self,
-        begin: Callable[[], Session],
-        list_codes: Callable[[], Iterable[str]] | None = None,
+        self, begin: Callable[[], Session], list_codes: Callable[[], Iterable[str]] | None = None
     ) -> None:
         self._begin, self._lock, self._list_codes = begin, threading.Lock(), list_codes
         self._session = begin()

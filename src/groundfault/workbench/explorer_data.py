@@ -76,8 +76,7 @@ class ExplorerData:
         hidden = {roles.outcome, roles.status, *(() if self.texts else prose)}
         columns = [
             encode_column(
-                frame[name].cast(pl.String) if name in first else frame[name],
-                is_text=name in prose,
+                frame[name].cast(pl.String) if name in first else frame[name], is_text=name in prose
             )
             for name in names
             if name not in hidden

@@ -256,11 +256,7 @@ FAMILIES: dict[str, dict[str, Callable[[np.random.Generator], _Drawing]]] = {
         "doubling": _draw_doubling,
         "posts": _draw_posts,
     },
-    "relation": {
-        "ranking": _draw_ranking,
-        "turning": _draw_turning,
-        "carried": _draw_containers,
-    },
+    "relation": {"ranking": _draw_ranking, "turning": _draw_turning, "carried": _draw_containers},
     "counterfactual": {
         "new-sign": _draw_new_sign,
         "other-week": _draw_other_week,

@@ -157,12 +157,7 @@ class PolicyRun:
     """
 
     def __init__(
-        self,
-        spec: RunSpec,
-        policy: PromptPolicy,
-        seed: int,
-        folder: Path,
-        events: Sequence[Event],
+        self, spec: RunSpec, policy: PromptPolicy, seed: int, folder: Path, events: Sequence[Event]
     ) -> None:
         self.spec, self.policy, self.seed = spec, policy, seed
         self.names: dict[str, Any] = {"model": spec.model, "policy": policy.name, "seed": seed}

@@ -237,10 +237,7 @@ def estimate_rates(
 
 
 def _estimate_rate(
-    runs: list[list[ProbeRow]],
-    statuses: Mapping[str, Status],
-    prompts: int,
-    even: bool,
+    runs: list[list[ProbeRow]], statuses: Mapping[str, Status], prompts: int, even: bool
 ) -> Rate:
     rows = [row for run in runs for row in run]
     first = rows[0]

@@ -434,9 +434,7 @@ def find_enriched_attributes(
     return tuple(rows)
 
 
-def _list_properties(
-    table: pl.DataFrame,
-) -> Iterator[tuple[str, Bools, Bools]]:
+def _list_properties(table: pl.DataFrame) -> Iterator[tuple[str, Bools, Bools]]:
     """Yield names of true/false properties, where they are true, and where they are known."""
     if not table.width:
         return

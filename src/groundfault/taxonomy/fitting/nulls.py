@@ -329,11 +329,7 @@ def measure_detectable_classes(
 
 
 def plant_class(
-    matrix: Matrix,
-    population: OneAbility,
-    share: float,
-    effect: float,
-    rng: np.random.Generator,
+    matrix: Matrix, population: OneAbility, share: float, effect: float, rng: np.random.Generator
 ) -> Matrix:
     """Draw a world of one ability, but for a class in which half of the models do worse.
 

@@ -18,12 +18,7 @@ from groundfault.render import words
 from groundfault.render.audit_groups import main_cell
 from groundfault.render.audit_tables import manifest
 from groundfault.render.audit_words import Outline
-from groundfault.workbench.holdout_state import (
-    PREFIX,
-    freeze_rules,
-    read_events,
-    spend_holdout,
-)
+from groundfault.workbench.holdout_state import PREFIX, freeze_rules, read_events, spend_holdout
 from groundfault.workbench.pages import (
     Screen,
     bench_of,
@@ -71,11 +66,7 @@ async def open_holdout(request: Request) -> Response:
     form, bench = await read_form(request), bench_of(request)
     try:
         await run_in_threadpool(
-            spend_holdout,
-            bench,
-            form.getlist("rule"),
-            form.get("seal", ""),
-            form.get("reason", ""),
+            spend_holdout, bench, form.getlist("rule"), form.get("seal", ""), form.get("reason", "")
         )
     except GroundfaultError as error:
         return await run_in_threadpool(show_holdout, request, str(error), form)
@@ -85,10 +76,7 @@ async def open_holdout(request: Request) -> Response:
 HOLDOUT = Screen(
     "",
     "/holdout",
-    (
-        Route("/holdout", open_holdout, methods=["POST"]),
-        Route("/holdout", show_holdout),
-    ),
+    (Route("/holdout", open_holdout, methods=["POST"]), Route("/holdout", show_holdout)),
 )
 
 

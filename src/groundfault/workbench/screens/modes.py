@@ -20,10 +20,7 @@ from groundfault.render.audit_groups import INSTRUMENT, main_cell
 from groundfault.render.audit_words import Outline
 from groundfault.render.mode_page import list_deciding
 from groundfault.render.mode_words import ModeOutline
-from groundfault.workbench.holdout_state import (
-    freeze_rules,
-    list_rules,
-)
+from groundfault.workbench.holdout_state import freeze_rules, list_rules
 from groundfault.workbench.pages import Screen, bench_of, make_trial_routes, send_json, show_page
 from groundfault.workbench.subjects import list_modes
 
@@ -86,12 +83,7 @@ def list_findings(request: Request) -> Response:
     )
 
 
-MODES = Screen(
-    "Modes",
-    "/",
-    (Route("/", show_modes), Route("/findings", list_findings)),
-    key="M",
-)
+MODES = Screen("Modes", "/", (Route("/", show_modes), Route("/findings", list_findings)), key="M")
 
 
 def concerns_instrument(report: Report, finding: Finding) -> bool:
