@@ -170,7 +170,9 @@ class Coding:
             require_name("column", name, evidence.frame.columns, InputError)
         ledger = find_ledger(True if store is None else store)
         if ledger is None:
-            raise PlanError("notes have to be kept: name a file for them (store)")
+            raise PlanError(
+                "the ledger is off, and notes need a file: name it (store=, or --store FILE)"
+            )
         self.evidence, self._columns, self._plan = evidence, tuple(columns), Plan(seed=seed)
         # by keys and outcomes: the grades of a judge may come later, as a column
         self.store = CodeStore(ledger.place, f"coding of {evidence.outcome_hash}")
@@ -186,11 +188,11 @@ class Coding:
         ]
         # a mix may hold passing runs, and a grader's words would say which those are
         self._is_mixed = passing > 0
-        items = tuple(self._make_item(int(row)) for row in drawn)
+        items = tuple(
+            RunItem("", "", "", None, "", run=self._name(row), row=row, read=self._read_texts)
+            for row in map(int, drawn)
+        )
         self.queue = Queue(items, seed, about={"columns": list(columns)})
-
-    def _make_item(self, row: int) -> RunItem:
-        return RunItem("", "", "", None, "", run=self._name(row), row=row, read=self._read_texts)
 
     def _name(self, row: int) -> str:
         return hashlib.sha256(f"{self._plan.seed} {row}".encode()).hexdigest()

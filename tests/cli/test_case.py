@@ -133,7 +133,7 @@ def test_probe_and_review_hand_over(place: Path, monkeypatch: pytest.MonkeyPatch
         (["lab", "probe", "init", "bank", "--case", "case"], "FOLDER does not go with --case"),
         (["label", "review", "--case", "case", "--store", "x"], "--store does not go with --case"),
         (["label", "review", "--case", "case", "--status"], "holds no runs"),
-        (["verify", "case", "--no-ledger"], "is verified by what is in it: leave out --ledger"),
+        (["verify", "case", "--no-ledger"], "is verified from its own files: leave out --ledger"),
         (
             "case new case --from answers.csv --outcome right --positive-is-good".split(),
             "not empty",

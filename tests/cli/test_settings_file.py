@@ -110,7 +110,7 @@ def test_the_table_in_pyproject_counts_and_a_setting_of_the_gate(project: Path) 
         ("[plan]\nalpha = 0.1", "no setting 'plan'"),
         ("id = true", "true and false are for flags"),
         ("positive_is_good = 1", "true and false are for flags"),
-        ("alpha = ", "is no TOML"),
+        ("alpha = ", "is not valid TOML"),
     ],
 )
 def test_a_wrong_setting_is_one_error_that_names_file_and_key(
@@ -121,6 +121,13 @@ def test_a_wrong_setting_is_one_error_that_names_file_and_key(
     assert isinstance(failed.exception, InputError)
     assert message in str(failed.exception)
     assert "groundfault.toml" in str(failed.exception)
+
+
+@pytest.mark.parametrize("text", ["tool = 3", "[tool]\ngroundfault = 3"])
+def test_a_table_in_pyproject_that_is_none_is_named(text: str, project: Path) -> None:
+    Path("pyproject.toml").write_text(text)
+    error = run("audit", "r.csv", "--id", "id").exception
+    assert "is not a table: write [tool.groundfault]" in str(error)
 
 
 def test_only_this_folder_and_those_above_up_to_the_repository_are_searched(project: Path) -> None:

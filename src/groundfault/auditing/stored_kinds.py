@@ -83,7 +83,7 @@ def check_contents(folder: Path, kind: StoredKind) -> VerificationCheck:
     strange = list_unlisted(folder, (kind.file, *kind.files, *beside))
     if not strange:
         return VerificationCheck("contents", "passed", "the folder holds nothing else")
-    detail = "the folder holds what is no part of the result; move it away"
+    detail = "the folder holds files that are not part of the result; move them away"
     return VerificationCheck("contents", "failed", detail, tuple(f"{n}: added" for n in strange))
 
 

@@ -126,7 +126,7 @@ def verify(
         options["ledger"] = ledger
     if odd := [name for name in options if name not in kind.takes]:
         flags = " and ".join(f"--{name}" for name in odd)
-        raise PlanError(f"{place} ({kind.file}) is verified by what is in it: leave out {flags}")
+        raise PlanError(f"{place} ({kind.file}) is verified from its own files: leave out {flags}")
     result: Verification = load_object(kind.verify)(place, **options)
     if not place.is_dir():
         return result

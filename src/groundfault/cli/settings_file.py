@@ -85,8 +85,11 @@ def find_settings_file() -> Path | None:
         folders = [here]
     for folder in folders:
         for place in (folder / NAME, folder / _PROJECT):
-            is_mine = folder == here or not hasattr(os, "getuid") or _owns(place)
-            if place.is_file() and is_mine and (place.name == NAME or _load(place)):
+            if not place.is_file():
+                continue
+            is_mine = folder == here or not hasattr(os, "getuid")
+            is_mine = is_mine or place.stat().st_uid == os.getuid()
+            if is_mine and (place.name == NAME or _load(place)):
                 return place
     return None
 
@@ -119,19 +122,17 @@ def list_keys() -> dict[str, GroupedOption]:
     return {o.key: o for o in options if isinstance(o, GroupedOption) and o.key}
 
 
-def _owns(place: Path) -> bool:
-    return place.exists() and place.stat().st_uid == os.getuid()
-
-
 def _load(place: Path) -> dict[str, Any]:
     """Return the table of settings in a file; empty where it has none."""
     try:
         content = tomllib.loads(place.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{place} is no TOML: {error}") from None
-    table = content if place.name == NAME else content.get("tool", {}).get("groundfault", {})
-    if not isinstance(table, dict):
-        raise InputError(f"{place}: tool.groundfault is no table: write [tool.groundfault]")
+        raise InputError(f"{place} is not valid TOML: {error}") from None
+    table: dict[str, Any] = content
+    for name in () if place.name == NAME else ("tool", "groundfault"):
+        table = table.get(name, {})
+        if not isinstance(table, dict):
+            raise InputError(f"{place}: {name} is not a table: write [tool.groundfault]")
     return table
 
 
