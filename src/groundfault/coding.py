@@ -181,16 +181,13 @@ class Coding:
             "failing": np.flatnonzero(losses > _FAILED),
             "passing": np.flatnonzero(losses <= _FAILED),
         }
-        drawn = [
-            row
-            for side, count in zip(_SIDES, (failing, passing), strict=True)
-            for row in self._plan.rng(f"coding: {side}").permutation(self._rows[side])[:count]
-        ]
         # a mix may hold passing runs, and a grader's words would say which those are
         self._is_mixed = passing > 0
+        rng = self._plan.rng
         items = tuple(
             RunItem("", "", "", None, "", run=self._name(row), row=row, read=self._read_texts)
-            for row in map(int, drawn)
+            for side, count in zip(_SIDES, (failing, passing), strict=True)
+            for row in rng(f"coding: {side}").permutation(self._rows[side])[:count].tolist()
         )
         self.queue = Queue(items, seed, about={"columns": list(columns)})
 
