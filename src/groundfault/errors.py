@@ -80,6 +80,13 @@ class InternalError(GroundfaultError, RuntimeError):
     What is no number is never taken for "not beyond chance". Please report it, with the message."""
 
 
+def list_some(names: Iterable[str], most: int = 12) -> str:
+    """List names, of many the first ones and how many more; 12 are two lines of a page."""
+    first = list(names)
+    more = f" and {len(first) - most:,} more" if len(first) > most else ""
+    return ", ".join(first[:most]) + more
+
+
 def shorten(message: str) -> str:
     """Return a message of at most 2,000 characters: what happened stands first, what to do last."""
     if len(message) <= MAX_MESSAGE:

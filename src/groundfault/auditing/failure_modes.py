@@ -25,7 +25,7 @@ from groundfault.core.pairs import clip_changes
 from groundfault.core.rules import Rule
 from groundfault.core.units import Marks, Units, classify_sizes, number_sizes
 from groundfault.engines import SCORED
-from groundfault.errors import attempt
+from groundfault.errors import attempt, list_some
 from groundfault.judges.confirm import GAP_LEVEL, compute_p_values
 from groundfault.modes.changes import BETTER, WORSE
 from groundfault.modes.condition import MIN_SUPPORT
@@ -120,7 +120,7 @@ def _name_row_modes(
     # whether a value is missing cannot tell which of two runs failed
     gaps = [] if audit.compare else find_gap_columns(audit, table, losses)
     if gaps:
-        remarks = (f"{_GAPS}: {_list_names(gaps)}",)
+        remarks = (f"{_GAPS}: {list_some(gaps)}",)
     own = tuple(list_own_rules(audit))
     while set(table.columns) - set(audit.plan.within):
         modes, search = _search(audit, table, losses, gaps, own)
@@ -275,11 +275,6 @@ def _is_usable(column: Column, values: pl.Series, share: float) -> bool:
 
 def _without(names: Sequence[str], *omitted: Sequence[str]) -> list[str]:
     return [name for name in names if not any(name in each for each in omitted)]
-
-
-def _list_names(names: Sequence[str]) -> str:
-    more = len(names) - _MAX_NAMES
-    return ", ".join(names[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def list_own_rules(audit: PreparedAudit) -> Iterator[OwnRule]:

@@ -19,7 +19,7 @@ from groundfault.core.candidate import Candidate
 from groundfault.core.column_names import holds_answer, split_words
 from groundfault.core.columns import Kind, profile
 from groundfault.core.finding import Finding
-from groundfault.errors import InputError
+from groundfault.errors import InputError, list_some
 from groundfault.stats import bits, lifts
 
 SOURCE = "instrument"
@@ -95,11 +95,10 @@ def write_grader_hint(
     """
     names = [f.name for f in findings if is_suspect(f)]
     if names and evidence is not None and not evidence:
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         yield (
-            f"these findings describe the answers and not the examples: {', '.join(names[:3])}"
-            f"{more}; long answers go with hard questions, and among examples of like difficulty "
-            "nothing here speaks for a fault of the grader, or difficulty is not known"
+            f"these findings describe the answers and not the examples: {list_some(names, 3)}; "
+            "long answers go with hard questions, and among examples of like difficulty nothing "
+            "here speaks for a fault of the grader, or difficulty is not known"
         )
 
 

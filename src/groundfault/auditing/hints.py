@@ -21,7 +21,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Verdict
 from groundfault.core.plan import to_fraction
 from groundfault.core.rules import Rule
-from groundfault.errors import attempt
+from groundfault.errors import attempt, list_some
 from groundfault.stats.orders import RunsTest, count_runs
 
 # columns that say which benchmark an example is of, by the last word of their names
@@ -35,8 +35,6 @@ _SIZES_DIFFER = (
     "sampled"
 )
 _BY_NAME = "by its name"
-_MAX_NAMES = 12
-"""Columns or candidates that a hint lists: about two lines of them."""
 _KNOWN, _LATER = OPTIONS[Timing.KNOWN][1], OPTIONS[Timing.FOLLOWS][1]
 LEVEL = 0.001
 """P-value below which runs are too few to be chance: a hint in one audit of a thousand is noise."""
@@ -110,10 +108,9 @@ def _about_groups(results: AuditResults, groups: GroupedEvidence) -> Iterator[st
     hidden = {groups.source.roles.id, *groups.source.roles.ignore}
     names = [name for name in groups.varying if name not in hidden]
     if names:
-        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
         yield (
             "columns that differ within a group are in no rule, and candidates that read one are "
-            f"untestable: {', '.join(names[:_MAX_NAMES])}{more}"
+            f"untestable: {list_some(names)}"
         )
     if results.full.strata is not None:
         yield _SIZES_DIFFER
@@ -275,9 +272,7 @@ def _about_later_columns(results: AuditResults) -> Iterator[str]:
 
 
 def _quote_names(names: Iterable[str]) -> str:
-    quoted = [repr(name) for name in names]
-    more = f" and {len(quoted) - _MAX_NAMES} more" if len(quoted) > _MAX_NAMES else ""
-    return ", ".join(quoted[:_MAX_NAMES]) + more
+    return list_some(map(repr, names))
 
 
 def _about_fixed_columns(results: AuditResults) -> Iterator[str]:

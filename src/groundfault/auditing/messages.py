@@ -14,7 +14,7 @@ from groundfault.core.finding import Finding, Verdict
 from groundfault.core.judge import Judge, bounded_rate
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.status import Status
-from groundfault.errors import PlanError
+from groundfault.errors import PlanError, list_some
 from groundfault.modes.mode import Mode, ModeSearch
 
 if TYPE_CHECKING:
@@ -29,12 +29,7 @@ REASONS = tomllib.loads(read_beside(__file__, "reasons.toml"))
 def describe_unused(unused: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Describe which columns no rule names, a sentence without a full stop for each reason."""
     for reason, names in unused.items():
-        more = f" and {len(names) - _MAX_UNUSED} more" * (len(names) > _MAX_UNUSED)
-        yield f"not used in rules, because {reason}: {', '.join(names[:_MAX_UNUSED])}{more}"
-
-
-_MAX_UNUSED = 12
-"""Columns that a sentence lists: two lines of a page."""
+        yield f"not used in rules, because {reason}: {list_some(names)}"
 
 
 def write_reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:

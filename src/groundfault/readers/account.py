@@ -11,6 +11,7 @@ import polars as pl
 
 from groundfault.base.deprecation import rename_members
 from groundfault.core.status import COUNTABLE, Status
+from groundfault.errors import list_some
 
 T = TypeVar("T")
 
@@ -162,8 +163,7 @@ class Account(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
         lines += [f"{name}: {_count(n, 'row')} {words}" for name, n, words in put_aside if n]
         if self.unread:
-            rest = f" and {len(self.unread) - 3:,} more" if len(self.unread) > 3 else ""
-            lines.append(f"not read, as no reader knows them: {', '.join(self.unread[:3])}{rest}")
+            lines.append(f"not read, as no reader knows them: {list_some(self.unread, 3)}")
         return [*lines, *self.list_log_notes()]
 
     def _name_scorers(self) -> str:

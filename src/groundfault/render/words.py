@@ -12,7 +12,7 @@ from pathlib import PurePath
 from groundfault.auditing import messages
 from groundfault.core.finding import Cell, Finding, Verdict
 from groundfault.core.status import Status
-from groundfault.errors import InputError
+from groundfault.errors import InputError, list_some
 
 NONE = "–"
 VERDICTS = {
@@ -144,12 +144,7 @@ def name_candidate(name: str, outcome: str) -> str:
 
 def listing(names: list[str] | tuple[str, ...], max_names: int = 12) -> str:
     """List names in a row; of many, the first ones and how many more there are."""
-    start = ", ".join(names[:max_names])
-    return (
-        f"{start} and {len(names) - max_names:,} more"
-        if len(names) > max_names
-        else start or "none"
-    )
+    return list_some(names, max_names) or "none"
 
 
 def capital(sentence: str) -> str:
