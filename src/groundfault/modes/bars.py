@@ -27,6 +27,7 @@ from groundfault.modes.strata import Losses
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 
+Ranks = NDArray[np.int32]
 Counts = NDArray[np.float32]
 """Whole numbers below 2^24, which single precision holds exactly."""
 
@@ -267,7 +268,7 @@ class Permuter:
         return count_bits(self.on, list(drawn), kernels)
 
     def _prepare(
-        self, name: str, common: tuple[object, ...]
+        self, name: str, common: tuple[float, bool, Ints, Counts]
     ) -> tuple[Callable[..., float], tuple[object, ...]]:
         """Return the kernel of a class, and what it reads beside a permutation's rows."""
         from groundfault.modes.compiled import find_least_pair, find_least_set
@@ -278,13 +279,14 @@ class Permuter:
             ends = np.cumsum([0, *(len(v) for v in language.values.values())])
             # that no unit has both is one unit here: no set has so few
             units = np.maximum(language.pair_support[:, places], 1).astype(np.float32)
-            values = (ends, language.plain[places].astype(np.uint32), units)
+            values = (ends, language.plain[places], units)
             own = (language.plain, language.family, *values)
             return find_least_set, (*own, *common, tabulate_reach(self.table, self.rate))
         left, right, support = self._list_pairs(name)
         starts = np.searchsorted(left, np.arange(len(language.plain) + 1))
-        few = (a.astype(np.uint32) for a in (right, support))
-        return find_least_pair, (language.plain, starts, *few, *common)
+        _, passing, needed, _ = common
+        pairs = number_partners(right, support, needed, passing)
+        return find_least_pair, (language.plain, starts, *pairs, *common)
 
     def _list_pairs(self, name: str) -> tuple[Ints, Ints, Ints]:
         """Return of each pair the place of its first condition, its second one, and its units."""
@@ -378,14 +380,25 @@ def count_bits(
     width = bitset.words(max(map(len, drawn)))
 
     def run(first: int, step: int) -> None:
-        rows = np.zeros((64 * units.shape[1], width), dtype=np.uint64)
+        columns = np.zeros((width, 64 * units.shape[1]), dtype=np.uint64)
         for b in range(first, len(drawn), step):
-            gather_units(units, drawn[b], rows)
+            gather_units(units, drawn[b], columns)
             for c, (kernel, arguments) in enumerate(kernels):
-                least[b, c] = kernel(rows, *arguments)
+                least[b, c] = kernel(columns, *arguments)
 
     share_rows(run, len(drawn))
     return least
+
+
+def number_partners(
+    right: Ints, support: Ints | Counts, needed: Ints, passing: bool
+) -> tuple[Ints, Ranks, Ranks, Ranks]:
+    """Return what `groundfault.modes.compiled.find_least_pair` reads of pairs: their second
+    conditions, each once; and of each pair its number among these, its limit and its units."""
+    others, number = np.unique(right, return_inverse=True)
+    units = support.astype(np.int32)
+    limit = units - needed[units] if passing else needed[units]
+    return others.astype(np.int64), number.astype(np.int32), limit.astype(np.int32), units
 
 
 def tabulate_tails(units: int, errors: int) -> Counts:

@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.base.streams import stream
 from groundfault.core.plan import BarKind
-from groundfault.modes.bars import PERMUTATIONS, WORK, WORTH_COMPILING, count_bits, look_up
+from groundfault.modes.bars import (
+    PERMUTATIONS,
+    WORK,
+    WORTH_COMPILING,
+    count_bits,
+    look_up,
+    number_partners,
+)
 from groundfault.modes.bit_layout import Layout
 from groundfault.modes.condition import MIN_SUPPORT, Condition
 from groundfault.modes.conditions import list_conditions
@@ -342,8 +349,9 @@ class _Signs:
         test, m = self.test, len(self.units)
         left, starts = np.unique(test.left[rules], return_index=True)
         starts = np.append(starts, len(rules)).astype(np.int64)
-        few = (a[rules].astype(np.uint32) for a in (test.right, self.size))
-        arguments = (left, starts, *few, 0.5, False, np.arange(m + 1) // 2, self.table)
+        needed = np.arange(m + 1) // 2
+        pairs = number_partners(test.right[rules], self.size[rules], needed, False)
+        arguments = (left, starts, *pairs, 0.5, False, needed, self.table)
         places = [np.flatnonzero(column) for column in drawn.T]
         return count_bits(self.on, places, [(find_least_pair, arguments)])[:, 0]
 

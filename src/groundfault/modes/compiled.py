@@ -15,7 +15,7 @@ from groundfault.stats.bits import Bits
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Table = NDArray[np.float32]
-Places = NDArray[np.uint32]
+Places = NDArray[np.int32]
 
 _CACHED = 1 << 15
 """Words of bits that are read again while they are in the processor's second cache."""
@@ -177,14 +177,15 @@ def search_triples(
 
 
 @njit(cache=True, nogil=True)
-def gather_units(units: Bits, drawn: Ints, rows: Bits) -> None:  # pragma: no cover - compiled
-    """Write conditions by drawn units into rows, of units by conditions: 64 by 64 turned at once.
+def gather_units(units: Bits, drawn: Ints, columns: Bits) -> None:  # pragma: no cover - compiled
+    """Write drawn units, as words of bits, of each condition: of units by conditions, 64 by 64
+    turned at once.
 
     Of each block halves are swapped, then quarters of halves, and so on (Warren, Hacker's Delight).
     """
     block = np.zeros(64, dtype=np.uint64)
     for c in range(units.shape[1]):
-        for w in range(rows.shape[1]):
+        for w in range(len(columns)):
             for e in range(64):
                 at = 64 * w + e
                 block[e] = units[drawn[at], c] if at < len(drawn) else np.uint64(0)
@@ -201,7 +202,7 @@ def gather_units(units: Bits, drawn: Ints, rows: Bits) -> None:  # pragma: no co
                 half >>= 1
                 mask ^= mask << np.uint64(half)
             for r in range(64):
-                rows[64 * c + r, w] = block[r]
+                columns[w, 64 * c + r] = block[r]
 
 
 @njit(cache=True, nogil=True)
@@ -216,34 +217,53 @@ def look_up(
 
 
 @njit(cache=True, nogil=True)
+def _count_columns(
+    columns: Bits, place: int, others: Bits, first: int, last: int, counts: Places
+) -> None:  # pragma: no cover - compiled
+    """Count the units that a column shares with each of some others, several columns at once."""
+    counts[first:last] = 0
+    for w in range(len(columns)):
+        word = columns[w, place]
+        for j in range(first, last):
+            counts[j] += np.int32(popcount(word & others[w, j]))
+
+
+@njit(cache=True, nogil=True)
 def find_least_pair(
-    rows: Bits,
+    columns: Bits,
     left: Ints,
     starts: Ints,
+    others: Ints,
     right: Places,
+    limit: Places,
     support: Places,
     rate: float,
     passing: bool,
     needed: Ints,
     table: Table,
 ) -> float:  # pragma: no cover - compiled
-    """Return the least value of pairs: of each condition with its partners."""
+    """Return the least value of pairs: of each condition with its partners among the others, in
+    their order. Counts on the wrong side of a pair's limit are not looked up."""
+    partners, counts = columns[:, others], np.zeros(len(others), np.int32)
     least = 0.0
     for i in range(len(left)):
-        row = rows[left[i]]
-        for p in range(starts[i], starts[i + 1]):
-            count = _count(row, rows[right[p]])
-            least = min(least, look_up(table, needed, support[p], count, rate, passing))
+        start, stop = starts[i], starts[i + 1]
+        if start < stop:
+            _count_columns(columns, left[i], partners, right[start], right[stop - 1] + 1, counts)
+        for p in range(start, stop):
+            count = counts[right[p]]
+            if count <= limit[p] if passing else count >= limit[p]:
+                least = min(least, look_up(table, needed, support[p], count, rate, passing))
     return least
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def find_least_set(
-    rows: Bits,
+    columns: Bits,
     contexts: Ints,
     families: Ints,
     ends: Ints,
-    values: Places,
+    values: Ints,
     support: Table,
     rate: float,
     passing: bool,
@@ -261,22 +281,25 @@ def find_least_set(
     z = np.zeros(TOP_VALUES)
     errors, sizes = np.zeros(TOP_VALUES, np.int64), np.zeros(TOP_VALUES, np.int64)
     members, set_errors, set_sizes = np.zeros((3, 1 << TOP_VALUES), np.int64)
+    held, counts = columns[:, values], np.zeros(len(values), np.int32)
+    surprise = np.zeros(len(values))
     for c in range(len(contexts)):
-        row = rows[contexts[c]]
+        _count_columns(columns, contexts[c], held, 0, len(values), counts)
+        for v in range(len(values)):
+            excess = max(0.0, sign * (counts[v] - mean * support[c, v]))
+            surprise[v] = excess * excess / support[c, v]
         for f in range(len(ends) - 1):
             if families[values[ends[f]]] == families[contexts[c]]:
                 continue
             total = 1e-6
             for v in range(ends[f], ends[f + 1]):
-                excess = sign * (_count(row, rows[values[v]]) - mean * support[c, v])
-                total += max(0.0, excess) ** 2 / support[c, v]
+                total += surprise[v]
             if reach[min(int(total * REACH), len(reach) - 1)] >= least:
                 continue
             kept = 0
             for v in range(ends[f], ends[f + 1]):
                 size = np.int64(support[c, v])
-                count = _count(row, rows[values[v]])
-                k = size - count if passing else count
+                k = size - counts[v] if passing else counts[v]
                 if size < FEW or k <= size * rate:
                     continue
                 excess = (k - size * rate) / math.sqrt(size)
