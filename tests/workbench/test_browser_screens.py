@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -284,3 +285,11 @@ def test_what_a_screen_reader_needs_is_there(page: Page, home: str) -> None:
         page.goto(home.split("/#")[0] + path)
         expect(page.locator("main")).not_to_have_attribute("aria-busy", "true")
         assert page.evaluate(check) == [], path
+
+
+def test_a_page_waits_for_the_scripts_that_fill_it(page: Page, home: str) -> None:
+    from playwright.sync_api import expect
+
+    page.route("**/static/served.js", lambda route: (time.sleep(0.7), route.continue_()))
+    page.goto(home.split("/#")[0] + "/examples?mode=1")
+    expect(page.locator("h1")).to_contain_text("lang is de")

@@ -165,4 +165,5 @@ isBehind = () => shown !== here() || document.querySelector("main").ariaBusy ===
 const show = () => quietly(open(location.href, {}, false));
 addEventListener("popstate", () => { if (here() !== shown) show(); });
 addEventListener("hashchange", () => { if (location.hash.startsWith("#token=")) enter().then(show); });
-enter().then(show);
+// not before the scripts that fill a page are here, however slowly they come
+addEventListener("DOMContentLoaded", () => enter().then(show));
