@@ -291,5 +291,5 @@ def test_a_page_waits_for_the_scripts_that_fill_it(page: Page, home: str) -> Non
     from playwright.sync_api import expect
 
     page.route("**/static/served.js", lambda route: (time.sleep(0.7), route.continue_()))
-    page.goto(home.split("/#")[0] + "/examples?mode=1")
-    expect(page.locator("h1")).to_contain_text("lang is de")
+    page.goto(home.split("/#")[0] + "/examples?row=0")
+    expect(page.locator("#explorer")).not_to_be_empty()
