@@ -71,6 +71,9 @@ def test_runs_are_read_noted_and_counted(table: list[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["--adjudicate"], "--adjudicate needs --coder"),
+        (["--browser"], "--browser needs --coder"),
+        (["--report", "report"], "--report needs --validate-judge"),
         (["--define", "loops"], "needs two parts"),
         (["--rename", "a=b"], "no code 'a'"),
         (["--validate-judge", "a=judge"], "no code 'a'"),

@@ -105,6 +105,7 @@ def test_the_table_in_pyproject_counts_and_a_setting_of_the_gate(project: Path) 
         ("alhpa = 0.1", "no setting 'alhpa'; did you mean 'alpha'?"),
         ('reopen = "because"', "no setting 'reopen'"),
         ('command = "rm -rf"', "no setting 'command'"),
+        ("zzz = 1", "no setting 'zzz'. A key is a flag of groundfault audit --help-all"),
         ("seed = 1.5", "seed = 1.5"),
         ('id = ["a", "b"]', "one value is expected"),
         ("[plan]\nalpha = 0.1", "no setting 'plan'"),

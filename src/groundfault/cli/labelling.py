@@ -382,6 +382,10 @@ def code(**options: Any) -> Result:
     from groundfault.coding import Coding
     from groundfault.render.transcript_page import list_code_tables, tabulate_validation
 
+    needs = {"browser": "coder", "adjudicate": "coder", "report": "validate_judge"}
+    for one in needs:
+        if options[one] and not options[needs[one]]:
+            raise PlanError(f"--{one} needs --{needs[one].replace('_', '-')}; name both or neither")
     names = {name: options[name] for name in ("failing", "passing", "store")}
     coding = Coding(reading.read_evidence(options), columns=options["show"], **names)
     if options["define"]:
@@ -417,8 +421,6 @@ def _code_in_browser(coding: Coding, options: dict[str, Any]) -> None:
     require_web()
     from groundfault.workbench.desks import ReviewDesk
 
-    if not options["coder"]:
-        raise PlanError("say who you are: --coder NAME")
     coder, adjudicate = options["coder"], options["adjudicate"]
     desk = ReviewDesk(lambda: coding.session(coder, adjudicate=adjudicate), lambda: coding.codes)
     serve_desk(options, options["sources"][0], review=desk)

@@ -106,11 +106,10 @@ def read_settings_file(place: Path) -> dict[str, Any]:
     for name, value in _load(place).items():
         key = name.replace("-", "_")
         if key not in keys:
-            close = get_close_matches(key, keys, n=1, cutoff=0)[0]
-            raise InputError(
-                f"{place}: there is no setting {name!r}; did you mean {close!r}? A key is a flag "
-                "of groundfault audit --help-all without its dashes"
-            )
+            near = get_close_matches(key, keys, n=1)
+            guess = f"; did you mean {near[0]!r}?" if near else "."
+            about = "A key is a flag of groundfault audit --help-all without its dashes"
+            raise InputError(f"{place}: there is no setting {name!r}{guess} {about}")
         settings[key] = _convert(place, keys[key], value)
     return settings
 

@@ -279,8 +279,7 @@ class Permuter:
             ends = np.cumsum([0, *(len(v) for v in language.values.values())])
             # that no unit has both is one unit here: no set has so few
             units = np.maximum(language.pair_support[:, places], 1).astype(np.float32)
-            values = (ends, language.plain[places], units)
-            own = (language.plain, language.family, *values)
+            own = (language.plain, language.family, ends, language.plain[places], units)
             return find_least_set, (*own, *common, tabulate_reach(self.table, self.rate))
         left, right, support = self._list_pairs(name)
         starts = np.searchsorted(left, np.arange(len(language.plain) + 1))
