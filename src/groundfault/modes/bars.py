@@ -27,7 +27,7 @@ from groundfault.modes.strata import Losses
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 
-Ranks = NDArray[np.int32]
+Ranks = NDArray[np.uint32]
 Counts = NDArray[np.float32]
 """Whole numbers below 2^24, which single precision holds exactly."""
 
@@ -395,9 +395,9 @@ def number_partners(
     """Return what `groundfault.modes.compiled.find_least_pair` reads of pairs: their second
     conditions, each once; and of each pair its number among these, its limit and its units."""
     others, number = np.unique(right, return_inverse=True)
-    units = support.astype(np.int32)
-    limit = units - needed[units] if passing else needed[units]
-    return others.astype(np.int64), number.astype(np.int32), limit.astype(np.int32), units
+    units = support.astype(np.uint32)
+    limit = np.maximum(units - needed[units], 0) if passing else needed[units]
+    return others.astype(np.int64), number.astype(np.uint32), limit.astype(np.uint32), units
 
 
 def tabulate_tails(units: int, errors: int) -> Counts:

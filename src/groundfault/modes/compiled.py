@@ -15,7 +15,7 @@ from groundfault.stats.bits import Bits
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Table = NDArray[np.float32]
-Places = NDArray[np.int32]
+Places = NDArray[np.uint32]
 
 _CACHED = 1 << 15
 """Words of bits that are read again while they are in the processor's second cache."""
@@ -218,9 +218,12 @@ def look_up(
 
 @njit(cache=True, nogil=True)
 def _count_columns(
-    columns: Bits, place: int, others: Bits, first: int, last: int, counts: Places
+    columns: Bits, place: int, others: Bits, first: int, last: int, counts: NDArray[np.int32]
 ) -> None:  # pragma: no cover - compiled
-    """Count the units that a column shares with each of some others, several columns at once."""
+    """Count the units that a column shares with each of some others, several columns at once.
+
+    Only so where the places are unsigned: of signed ones each is asked whether it is negative.
+    """
     counts[first:last] = 0
     for w in range(len(columns)):
         word = columns[w, place]
@@ -284,7 +287,7 @@ def find_least_set(
     held, counts = columns[:, values], np.zeros(len(values), np.int32)
     surprise = np.zeros(len(values))
     for c in range(len(contexts)):
-        _count_columns(columns, contexts[c], held, 0, len(values), counts)
+        _count_columns(columns, contexts[c], held, np.uint64(0), np.uint64(len(values)), counts)
         for v in range(len(values)):
             excess = max(0.0, sign * (counts[v] - mean * support[c, v]))
             surprise[v] = excess * excess / support[c, v]
