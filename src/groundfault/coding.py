@@ -56,7 +56,7 @@ _EXAMPLES = 2
 
 
 class CodeCount(Struct, frozen=True, kw_only=True):
-    """How frequent a code is among the failing or the passing runs.
+    """Say how frequent a code is among the failing or the passing runs.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class CodeCount(Struct, frozen=True, kw_only=True):
 
 
 class JudgeValidation(Struct, frozen=True, kw_only=True):
-    """How often a judge of a code is right, and the share of the code corrected for its errors.
+    """Say how often a judge of a code is right, and the code's share corrected for its errors.
 
     Attributes
     ----------

@@ -171,8 +171,8 @@ def study(
     """
     progress = listener(progress)
     data = read_holes(find_folder(shared))
-    methods = _check_names(methods, tuple(METHODS), "method")
-    models = _check_names(models, data.models, "model")
+    methods = check_names(methods, tuple(METHODS), "method")
+    models = check_names(models, data.models, "model")
     if not all(1 <= size < data.examples.height for size in sizes):
         raise PlanError(
             f"sizes must be from 1 to {data.examples.height - 1:,}, so that some prompts are left "
@@ -270,7 +270,14 @@ def _parts(
     }
 
 
-def _check_names(names: Sequence[str] | None, known: tuple[str, ...], kind: str) -> tuple[str, ...]:
+def check_names(names: Sequence[str] | None, known: tuple[str, ...], kind: str) -> tuple[str, ...]:
+    """Return the names in the order of those that are known, all of them for None.
+
+    Raises
+    ------
+    PlanError
+        If one is not known.
+    """
     unknown = [name for name in names or () if name not in known]
     if unknown:
         raise PlanError(f"no {kind} {unknown[0]!r}; there are {', '.join(known)}")

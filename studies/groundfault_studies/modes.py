@@ -6,6 +6,7 @@ chat model with a bug. A method sees a sample of a world's rows; its rules are s
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import time
@@ -21,10 +22,10 @@ from numpy.typing import NDArray
 
 import groundfault
 from groundfault.base.progress import Progress, listener
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError
 from groundfault.modes.conditions import list_conditions
 from groundfault_studies import known_holes_tables as tables
-from groundfault_studies.known_holes import HoleData, read_holes
+from groundfault_studies.known_holes import HoleData, check_names, read_holes
 from groundfault_studies.resuming import Rows, gather_rows
 from groundfault_studies.rule_methods import METHODS
 from groundfault_studies.rule_scores import FIRST, jaccard, score_rules
@@ -94,7 +95,8 @@ def _read_table(
         name, cause = one["id"], str(one.get("rule", one["cause"]))
         region = where[name].cast(pl.Boolean).to_numpy() if name in where.columns else None
         causes[name] = (cause, region if region is not None and region.any() else None)
-    return HoleData(folder, pl.read_parquet(table), errors, causes, folder.name)
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in (table, outcomes, inside)))
+    return HoleData(folder, pl.read_parquet(table), errors, causes, digest.hexdigest()[:12])
 
 
 def study(
@@ -139,17 +141,14 @@ def study(
         If a method or collection is not known, or there is no file to show from.
     """
     progress = listener(progress)
-    names = tuple(COLLECTIONS if models is None else models)
-    for kind, some, known in (("method", methods, METHODS), ("collection", names, COLLECTIONS)):
-        unknown = [name for name in some if name not in known]
-        if unknown:
-            raise PlanError(f"no {kind} {unknown[0]!r}; there are {', '.join(known)}")
+    methods = check_names(methods, tuple(METHODS), "method")
+    names = check_names(models, tuple(COLLECTIONS), "collection")
     folders = {name: find_shared(shared) / "real" / name for name in names}
     worlds = {name: read_worlds(folder) for name, folder in folders.items()}
     absent = [name for name in methods if not METHODS[name].installed]
     able = [name for name in methods if name not in absent]
     parts = {
-        f"{method} / {name} / {table} / {world} / n={size} / draw {draw} / "
+        f"{method} / {name} / {table} / {world} / n={size} / draw {draw} / data {data.digest} / "
         f"groundfault {groundfault.__version__}": (method, folders[name], table, world, size, draw)
         for draw, size, name, method in product(range(replicates), sizes, names, able)
         for table, data in worlds[name].items()

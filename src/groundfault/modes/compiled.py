@@ -294,7 +294,7 @@ def find_least_set(
         for f in range(len(ends) - 1):
             if families[values[ends[f]]] == families[contexts[c]]:
                 continue
-            total = 1e-6
+            total = 1e-6  # more than rounding takes off a bound
             for v in range(ends[f], ends[f + 1]):
                 total += surprise[v]
             if reach[min(int(total * REACH), len(reach) - 1)] >= least:
