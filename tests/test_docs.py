@@ -34,11 +34,13 @@ from groundfault.modes.mode import Alternative, DosePoint, ModeChange
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
+SKILL = ROOT / "skills" / "groundfault" / "SKILL.md"
 BOOK = sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts)
 PAGES = [
     *BOOK,
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
+    SKILL,
     *sorted((ROOT / "decisions").glob("*.md")),
 ]
 # how-to pages that train models, run a study, label a holdout, or start another tool: every night
@@ -268,6 +270,8 @@ def test_pages_with_real_language_models_run(
 def test_how_to_pages_run(page: Path, desk: Path, answers: bytes) -> None:
     if page.stem in CLIENTS:
         pytest.importorskip(page.stem)
+    if "from mcp" in page.read_text(encoding="utf-8"):
+        pytest.importorskip("mcp")
     (desk / "answers.csv").write_bytes(answers)
     run(page)
 
@@ -389,6 +393,21 @@ def test_every_command_and_option_is_in_the_reference() -> None:
             assert option.help, f"{name} {option.opts[0]} has no help"
             seen += 1
     assert seen > 60
+
+
+def test_the_skill_names_commands_and_options_that_exist() -> None:
+    text, known = SKILL.read_text(encoding="utf-8"), dict(generate.commands())
+    blocks = "\n".join(re.findall(r"^ *```sh\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL))
+    shown = filter(None, map(str.strip, blocks.splitlines()))
+    lines = [*shown, *re.findall(r"`(groundfault [a-z]+ .*?)`", text)]
+    assert len(lines) > 7
+    for line in lines:
+        command = known[" ".join(line.split()[:2])]
+        flags = {
+            flag for option in command.params for flag in (*option.opts, *option.secondary_opts)
+        }
+        assert set(re.findall(r"--[a-z-]+", line)) <= flags | {"--help"}, line
+    assert re.match(r"---\nname: groundfault\ndescription: .{50,1024}\n---\n", text)
 
 
 def test_every_public_name_is_in_the_reference() -> None:

@@ -90,7 +90,13 @@ class GroupedCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> None:
-        """Run the command, and print the `Result` that it returns, or write it as JSON.
+        """Run the command, and print the `Result` that it returns, or write it as JSON."""
+        result, json_path = self.run(ctx), ctx.params.get("json_path") or None
+        if isinstance(result, output.Result):
+            result.deliver("-" if json_path is True else json_path)
+
+    def run(self, ctx: click.Context) -> Any:
+        """Run the command, and return its `Result`, of which nothing is printed.
 
         Paths that it writes are tried first. A function with a parameter ``progress`` gets one; its
         warnings are printed as notes when it ends.
@@ -100,20 +106,17 @@ class GroupedCommand(click.Command):
         for parameter in self.params:
             if isinstance(parameter.type, output.Writable) and parameter.name is not None:
                 parameter.type.require(values.get(parameter.name))
-        json_path = values.get("json_path") or None
+        json_path = values.get("json_path")
         if "json_path" not in takes:
             values.pop("json_path", None)
         try:
-            if "progress" in takes:
-                quiet = json_path in ("-", True) or values.get("quiet", False)
-                with output.echo_warnings(), output.show_progress(quiet) as progress:
-                    result = ctx.invoke(self.callback, **values, progress=progress)
-            else:
-                result = ctx.invoke(self.callback, **values)
+            if "progress" not in takes:
+                return ctx.invoke(self.callback, **values)
+            quiet = json_path in ("-", True) or values.get("quiet", False)
+            with output.echo_warnings(), output.show_progress(quiet) as progress:
+                return ctx.invoke(self.callback, **values, progress=progress)
         except DirectionError as error:
             load_object("groundfault.cli.reading:ask_orientation")(error)
-        if isinstance(result, output.Result):
-            result.deliver("-" if json_path is True else json_path)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, ``--help``, and where it says more than that, ``--help-all``."""

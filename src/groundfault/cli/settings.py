@@ -199,7 +199,7 @@ def _split_sections(target: Callable[..., Any]) -> tuple[str, list[tuple[str, li
     """Return a docstring's prose, and the lines of each section by its heading."""
     lines = (inspect.getdoc(target) or "").splitlines()
     starts = [i for i in range(1, len(lines)) if re.fullmatch("-{3,}", lines[i])]
-    ends = [start - 1 for start in starts[1:]] + [len(lines)]
+    ends = [start - 1 for start in starts[1:]] + [len(lines)] * bool(starts)
     sections = [
         (lines[start - 1], lines[start + 1 : end]) for start, end in zip(starts, ends, strict=True)
     ]
