@@ -11,7 +11,7 @@ from leak_tables import make_later_columns
 
 import groundfault
 from groundfault import Candidate, Evidence, Plan, audit
-from groundfault.auditing.hints import find_runs, write_hints
+from groundfault.auditing.hints import find_runs, sort_names, write_hints
 from groundfault.core.units import average_losses
 
 
@@ -170,6 +170,18 @@ BLOCKS = np.repeat(np.random.default_rng(1).choice([0.1, 0.8], 40), 12)
 def test_blocks_of_neighbours_are_seen() -> None:
     assert has_runs(make_evidence(BLOCKS))
     assert not has_runs(make_evidence(BLOCKS, block=np.arange(480) // 12))
+
+
+def test_numbers_in_names_sort_as_numbers() -> None:
+    one_each = ["q10", "q9", "p9", "q9b", "q09", "10"]
+    assert [one_each[i] for i in sort_names(pl.Series(one_each))] == [
+        "10", "p9", "q9", "q09", "q9b", "q10",
+    ]  # fmt: skip
+    # none, two, and one too long for 64 bits
+    others = ["q", "a10-2", "a10-1", f"q{10**20}", f"q{10**20 - 1}", "q٣"]
+    assert [others[i] for i in sort_names(pl.Series(others))] == [
+        "a10-1", "a10-2", "q", "q٣", f"q{10**20 - 1}", f"q{10**20}",
+    ]  # fmt: skip
 
 
 def test_a_random_order_has_no_runs() -> None:

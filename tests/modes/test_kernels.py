@@ -21,7 +21,7 @@ from groundfault.modes.kernels import (
     sum_rows,
 )
 from groundfault.modes.search import score_counts
-from groundfault.stats import bits as bitset
+from groundfault.stats import bit_kernels, bits as bitset
 from groundfault.stats.intervals import wilson
 
 Bools = NDArray[np.bool_]
@@ -166,7 +166,7 @@ def test_sums_of_pairs_that_fill_the_cache_several_times(monkeypatch: pytest.Mon
     rng = np.random.default_rng(0)
     a, b = rng.random((3, 64 * 200)) < 0.5, rng.random((700, 64 * 200)) < 0.5
     monkeypatch.setattr(kernels, "_WORTH_COMPILING", 0)
-    assert b.size // 64 / 3 > compiled._CACHED
+    assert b.size // 64 / 3 > bit_kernels._CACHED
     everything = np.full(200, ~np.uint64(0))
     one = (everything[None], np.ones(1), np.array([0, 90, 200]), np.array([0.25, 0.5]))
     units, losses, expected = sum_pairs(bitset.pack(a), bitset.pack(b), everything, *one)

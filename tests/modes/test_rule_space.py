@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from groundfault.core.rules import Rule
 from groundfault.modes.bit_layout import Layout
-from groundfault.modes.condition import MAX_SET, MAX_WORDS, MIN_SUPPORT, Condition, Tier
+from groundfault.modes.condition import MAX_SET, MAX_WORDS, MIN_SUPPORT, Condition, Tier, UnitSet
 from groundfault.modes.conditions import list_conditions
 from groundfault.modes.rule_space import ModeRule, RuleLanguage, list_subsets
 
@@ -42,7 +42,9 @@ def make_table() -> pl.DataFrame:
 def make_language(depth: int = 3, strata: int = 1) -> RuleLanguage:
     """The language of the table, with one candidate of one's own."""
     table = make_table()
-    own = Condition("own 0", '"task" = \'add\' OR "hard"', "mine", 0.0, np.arange(N) % 3 == 0)
+    own = Condition(
+        "own 0", '"task" = \'add\' OR "hard"', "mine", 0.0, UnitSet.of(np.arange(N) % 3 == 0)
+    )
     own = Condition(**{**own.__dict__, "tier": Tier.OWN})
     literals = [*list_conditions(table, max_words=8, gaps=["steps"]), own]
     layout = Layout(np.random.default_rng(0).integers(0, strata, N))

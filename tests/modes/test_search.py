@@ -11,6 +11,7 @@ import pytest
 
 from groundfault.modes.bars import Bars
 from groundfault.modes.bit_layout import Layout
+from groundfault.modes.condition import UnitSet
 from groundfault.modes.conditions import list_conditions
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.search import score_masks, search, search_inside
@@ -188,7 +189,14 @@ def test_rules_of_ones_own_are_among_the_singles() -> None:
     table = make_table(10)
     truth = np.random.default_rng(10).random(N) < 0.2
     literals = list_conditions(table)
-    own = replace(literals[0], tier=Tier.OWN, family="own 0", on=truth, rule='"mine"', bounds=None)
+    own = replace(
+        literals[0],
+        tier=Tier.OWN,
+        family="own 0",
+        units=UnitSet.of(truth),
+        rule='"mine"',
+        bounds=None,
+    )
     layout = Layout(np.zeros(N, np.int64))
     language = RuleLanguage([*literals, own], layout)
     losses = (np.random.default_rng(11).random(N) < np.where(truth, 0.9, 0.1)).astype(float)

@@ -401,7 +401,7 @@ def find_runs(evidence: Evidence, losses: NDArray[np.float64]) -> RunsTest | Non
     """
     if evidence.roles.group is not None:
         return None
-    order = np.array(sorted(range(losses.shape[1]), key=_list_keys(evidence).__getitem__))
+    order = sort_names(evidence.unit_names)
     scored = ~np.isnan(losses)
     counts = scored.sum(axis=0)
     means = np.where(scored, losses, 0.0).sum(axis=0) / np.maximum(counts, 1)
@@ -418,11 +418,18 @@ def find_runs(evidence: Evidence, losses: NDArray[np.float64]) -> RunsTest | Non
     return result
 
 
-def _list_keys(evidence: Evidence) -> list[list[str | int]]:
-    """Names of the units such that numbers in them sort as numbers."""
-    parts = (re.split(r"(\d+)", name) for name in evidence.unit_names)
+def sort_names(names: pl.Series) -> NDArray[np.intp]:
+    """Return the order of names in which numbers in them sort as numbers."""
+    # one number each, as most names have
+    parts = names.str.extract_groups(r"^(\D*)(\d{1,18})(\D*)$").struct.unnest()
+    parts = parts.with_columns(pl.col("2").cast(pl.Int64, strict=False))
+    if not parts["2"].has_nulls():
+        order = parts.select(pl.arg_sort_by("1", "2", "3", maintain_order=True)).to_series()
+        return order.to_numpy().astype(np.intp)
     # every second part is digits, so that like is compared with like
-    return [[int(p) if i % 2 else p for i, p in enumerate(name)] for name in parts]
+    split = (re.split(r"(\d+)", name) for name in names)
+    keys = [[int(p) if i % 2 else p for i, p in enumerate(name)] for name in split]
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.intp)
 
 
 def _list_levels(evidence: Evidence, order: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,6 +43,14 @@ class Layout:
         wide = np.zeros((len(rows), self.width), dtype=np.bool_)
         wide[:, self.place] = rows
         return bitset.pack(wide)
+
+    def arrange(self, rows: Sequence[Bits]) -> Bits:
+        """Return packed rows in the order of this layout: one stratum has that of the units."""
+        out, units = np.empty((len(rows), len(self.words)), dtype=np.uint64), len(self.strata)
+        for place, row in enumerate(rows):
+            alike = len(self.runs) == 2
+            out[place] = row if alike else self.pack(bitset.unpack(row[None], units))[0]
+        return out
 
     def unpack(self, rows: Bits) -> Bools:
         """Return the rows that `pack` packed."""

@@ -30,7 +30,7 @@ from groundfault.modes.bars import (
     number_partners,
 )
 from groundfault.modes.bit_layout import Layout
-from groundfault.modes.condition import MIN_SUPPORT, Condition
+from groundfault.modes.condition import MIN_SUPPORT, Condition, UnitSet
 from groundfault.modes.conditions import list_conditions
 from groundfault.modes.find import OwnRule, describe, make_own_conditions, take_units
 from groundfault.modes.mode import Coverage, Mode, ModeChange, ModeSearch, RuleClass
@@ -177,8 +177,8 @@ class _ChangeTest:
         for one in conditions:
             part = take_units(one, scored)
             if part.tested is not None:
-                part = restrict(part, on=part.on & part.tested)
-            if MIN_SUPPORT <= part.on.sum() <= n - MIN_SUPPORT:
+                part = restrict(part, units=UnitSet.of(part.on & part.tested))
+            if part.units.is_usable:
                 usable.append(part)
         self.language = RuleLanguage(usable, Layout(np.zeros(n, dtype=np.int64)), 2)
         everywhere = bitset.pack(np.ones((1, n), dtype=np.bool_))

@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from groundfault.modes.condition import FEW, MAX_SET, MIN_SUPPORT, MOST, TOP_VALUES
-from groundfault.stats.bit_kernels import popcount
+from groundfault.stats.bit_kernels import count_pairs, popcount
 from groundfault.stats.bits import Bits
 
 Ints = NDArray[np.int64]
@@ -17,8 +17,6 @@ Floats = NDArray[np.float64]
 Table = NDArray[np.float32]
 Places = NDArray[np.uint32]
 
-_CACHED = 1 << 15
-"""Words of bits that are read again while they are in the processor's second cache."""
 REACH = 16
 """Steps of `find_least_set`'s bounds in 1 of a squared deviation: finer ones save little more."""
 
@@ -26,8 +24,8 @@ REACH = 16
 @njit(cache=True, nogil=True)
 def _count_run(a: Bits, b: Bits, start: int, stop: int) -> np.int64:  # pragma: no cover - compiled
     """Bits that two rows share in a run of words."""
-    total = np.int64(0)
-    for w in range(start, stop):
+    total, a, b = np.int64(0), a[start:stop], b[start:stop]
+    for w in range(len(a)):
         total += np.int64(popcount(a[w] & b[w]))
     return total
 
@@ -41,39 +39,18 @@ def _count(a: Bits, b: Bits) -> np.int64:  # pragma: no cover - compiled
 
 @njit(cache=True, nogil=True)
 def _sum(
-    a: Bits, b: Bits, planes: Bits, scale: Floats, runs: Ints, rates: Floats
+    a: Bits, b: Bits, lost: Bits, scale: Floats, runs: Ints, rates: Floats
 ) -> tuple[float, float, float]:  # pragma: no cover - compiled
-    """Units that two rows share, their losses, and what is expected of them."""
+    """Units that two rows share, their losses, and what is expected of them; ``lost`` has the bit
+    planes of the first row's losses."""
     units, losses, expected = 0.0, 0.0, 0.0
     for r in range(len(rates)):
         count = float(_count_run(a, b, runs[r], runs[r + 1]))
         units += count
         expected += rates[r] * count
     for p in range(len(scale)):
-        total = np.int64(0)
-        for w in range(len(a)):
-            total += np.int64(popcount(a[w] & b[w] & planes[p, w]))
-        losses += scale[p] * float(total)
+        losses += scale[p] * float(_count(lost[p], b))
     return units, losses, expected
-
-
-@njit(cache=True, nogil=True)
-def _count_pairs(
-    a: Bits, b: Bits, mask: Bits, start: int, stop: int
-) -> Ints:  # pragma: no cover - compiled
-    """Bits of a mask that each pair of rows shares in a run of words.
-
-    Rows are read some words at a time, which stay in the cache while they are paired.
-    """
-    counts = np.zeros((a.shape[0], b.shape[0]), dtype=np.int64)
-    tile = max(1, _CACHED // max(1, b.shape[0]))
-    for w in range(start, stop, tile):
-        end = min(w + tile, stop)
-        for i in range(a.shape[0]):
-            row = a[i, w:end] & mask[w:end]
-            for j in range(b.shape[0]):
-                counts[i, j] += _count(row, b[j, w:end])
-    return counts
 
 
 @njit(cache=True, nogil=True)
@@ -85,19 +62,23 @@ def sum_pairs(
     scale: Floats,
     runs: Ints,
     rates: Floats,
+    upper: bool,
     out: Floats,
     first: int,
     step: int,
 ) -> None:  # pragma: no cover - compiled
     """`kernels.sum_pairs`, for every ``step``-th row from ``first`` on."""
-    rows, sums = a[first::step], out[:, first::step]
-    sums[:] = 0.0
+    sums = out[:, first::step]
+    counts = np.zeros((sums.shape[1], len(b)), dtype=np.int64)
     for r in range(len(rates)):
-        counts = _count_pairs(rows, b, inside, runs[r], runs[r + 1])
+        counts[:] = 0
+        count_pairs(a, b, inside, runs[r], runs[r + 1], upper, first, step, counts)
         sums[0] += counts
         sums[2] += rates[r] * counts
     for p in range(len(scale)):
-        sums[1] += scale[p] * _count_pairs(rows, b, inside & planes[p], 0, a.shape[1])
+        counts[:] = 0
+        count_pairs(a, b, inside & planes[p], 0, a.shape[1], upper, first, step, counts)
+        sums[1] += scale[p] * counts
 
 
 @njit(cache=True, nogil=True)
@@ -162,10 +143,11 @@ def search_triples(
                 continue
             both = rows[i] & rows[j]
             new = both & inside
+            lost = new & planes
             for k in range(j + 1, len(rows)):
                 if not (pairs[i, k] and pairs[j, k]):
                     continue
-                units, losses, expected = _sum(new, rows[k], planes, scale, runs, rates)
+                units, losses, expected = _sum(new, rows[k], lost, scale, runs, rates)
                 score = guarantee(units, losses, expected, z, gamma)
                 if score <= best[i, j]:
                     continue

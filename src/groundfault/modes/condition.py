@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from enum import IntEnum
-from functools import lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -16,6 +16,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.core.rules import quote
+from groundfault.stats import bits as bitset
+from groundfault.stats.bits import Bits
 
 Bools = NDArray[np.bool_]
 
@@ -63,6 +65,41 @@ class Tier(IntEnum):
     OWN = 4
 
 
+@dataclass(frozen=True, eq=False)
+class UnitSet:
+    """Some of the units, one bit a unit.
+
+    Attributes
+    ----------
+    bits : uint64 array, shape (words,)
+    total : int
+        All units, of which these are some.
+    """
+
+    bits: Bits
+    total: int
+
+    @classmethod
+    def of(cls, on: Bools) -> UnitSet:
+        """Pack one value a unit."""
+        return cls(bitset.pack(on[None])[0], len(on))
+
+    def unpack(self) -> Bools:
+        """Return one value a unit."""
+        on: Bools = bitset.unpack(self.bits[None], self.total)[0]
+        return on
+
+    @cached_property
+    def size(self) -> int:
+        """Return how many units these are."""
+        return int(np.bitwise_count(self.bits).sum(dtype=np.int64))
+
+    @property
+    def is_usable(self) -> bool:
+        """Return whether enough units are among these, and enough are not."""
+        return MIN_SUPPORT <= self.size <= self.total - MIN_SUPPORT
+
+
 @dataclass(frozen=True)
 class Condition:
     """A condition on one column, and the units it holds for.
@@ -75,7 +112,7 @@ class Condition:
         In SQL, and in English.
     cost : float
         What it costs a reader; plain equality costs nothing.
-    on : bool array, shape (units,)
+    units : UnitSet
         Units without a value are off.
     tier : Tier
     value : str or None
@@ -101,7 +138,7 @@ class Condition:
     rule: str
     meaning: str
     cost: float
-    on: Bools
+    units: UnitSet
     tier: Tier = Tier.ATTRIBUTE
     value: str | None = None
     bounds: tuple[float, float] | None = None
@@ -111,6 +148,11 @@ class Condition:
     source: str = "modes"
     lost: bool = False
     grain: int = 0
+
+    @property
+    def on(self) -> Bools:
+        """Return whether it holds, one value a unit."""
+        return self.units.unpack()
 
 
 def read_number(values: pl.Series, columns: int) -> Iterator[Condition]:
@@ -139,12 +181,20 @@ def read_number(values: pl.Series, columns: int) -> Iterator[Condition]:
         [*_list_values(fine if len(fine) == len(levels) else heavy), *_list_open(fine)],
         _list_closed(fine),
     )
+
+    @cache
+    def compare(side: Callable[..., Bools], end: float) -> Bits:
+        """Pack one side of an end, which many ranges share."""
+        bits: Bits = bitset.pack(side(x, end)[None])[0]
+        return bits
+
     seen: set[tuple[float, float]] = set()
     for grain, some in enumerate(ranges):
-        for bounds in some:
-            if bounds not in seen:
-                seen.add(bounds)
-                yield replace(make(x, *bounds), grain=grain)
+        for low, high in some:
+            if (low, high) not in seen:
+                seen.add((low, high))
+                bits = compare(np.greater_equal, low) & compare(np.less_equal, high)
+                yield replace(make(UnitSet(bits, len(x)), low, high), grain=grain)
 
 
 def _choose_points(values: NDArray[Any], levels: NDArray[Any], max_cuts: int) -> NDArray[Any]:
@@ -195,10 +245,8 @@ class _WholeNumbers:
     name: str
     lowest: float
 
-    def __call__(self, x: NDArray[Any], low: float, high: float) -> Condition:
+    def __call__(self, units: UnitSet, low: float, high: float) -> Condition:
         column = quote(self.name)
-        with np.errstate(invalid="ignore"):
-            on = (x >= low) & (x <= high)
         if low == high:
             cost = 0.0 if low == self.lowest else 0.5
             rule, words = f"{column} = {low:.0f}", f"is {low:.0f}"
@@ -210,7 +258,7 @@ class _WholeNumbers:
             rule = f"{column} BETWEEN {low:.0f} AND {high:.0f}"
             words, cost = f"is {low:.0f} to {high:.0f}", 1.0
         bounds, meaning = (low, high), f"{self.name} {words}"
-        return Condition(self.name, rule, meaning, cost, on, bounds=bounds, column=self.name)
+        return Condition(self.name, rule, meaning, cost, units, bounds=bounds, column=self.name)
 
 
 @dataclass(frozen=True)
@@ -220,10 +268,8 @@ class _RealNumbers:
     name: str
     levels: NDArray[Any]
 
-    def __call__(self, x: NDArray[Any], low: float, high: float) -> Condition:
+    def __call__(self, units: UnitSet, low: float, high: float) -> Condition:
         column, parts, words = quote(self.name), [], []
-        with np.errstate(invalid="ignore"):
-            on = (x >= low) & (x <= high)
         if math.isfinite(low):
             at = int(np.searchsorted(self.levels, low))
             cut = _shorten(float(self.levels[at - 1]), low) if at else repr(low)
@@ -237,7 +283,7 @@ class _RealNumbers:
             words.append(f"at most {cut}")
         meaning, cost = f"{self.name} is {' and '.join(words)}", 0.5 * len(parts)
         rule, bounds = " AND ".join(parts), (low, high)
-        return Condition(self.name, rule, meaning, cost, on, bounds=bounds, column=self.name)
+        return Condition(self.name, rule, meaning, cost, units, bounds=bounds, column=self.name)
 
 
 @lru_cache(4096)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from hashlib import blake2b
 
 import numpy as np
 import polars as pl
@@ -16,7 +17,7 @@ from polars import selectors
 
 from groundfault.core.columns import Column, Kind, flag_rule, profile
 from groundfault.core.rules import literal as constant, quote
-from groundfault.modes.condition import MIN_SUPPORT, MOST, Condition, Tier, read_number
+from groundfault.modes.condition import MIN_SUPPORT, MOST, Condition, Tier, UnitSet, read_number
 from groundfault.modes.text_attributes import read_text_conditions
 
 Bools = NDArray[np.bool_]
@@ -59,9 +60,7 @@ def list_conditions(
             conditions = _leave_alone(conditions, present.to_numpy(), lost=lost)
         literals += conditions
     literals.sort(key=lambda one: (one.tier, one.cost))
-    return _merge_equal(
-        one for one in literals if MIN_SUPPORT <= one.on.sum() <= table.height - MIN_SUPPORT
-    )
+    return _merge_equal(one for one in literals if one.units.is_usable)
 
 
 def _follows(present: pl.Series, groups: pl.Series) -> bool:
@@ -83,14 +82,14 @@ def _leave_alone(
     for one in conditions:
         if not (one.on & present).any():
             yield one
-        elif one.tier is Tier.ATTRIBUTE and one.on.sum() <= most:
+        elif one.tier is Tier.ATTRIBUTE and one.units.size <= most:
             yield replace(one, tier=Tier.PARTIAL, tested=present, lost=lost)
 
 
 def _merge_equal(literals: Iterable[Condition]) -> list[Condition]:
     first: dict[bytes, Condition] = {}
     for one in literals:
-        key = np.packbits(one.on).tobytes()
+        key = blake2b(one.units.bits.data).digest()
         if key in first:
             kept, grain = first[key], min(first[key].grain, one.grain)
             one = replace(kept, aliases=(*kept.aliases, one), grain=grain)
@@ -111,21 +110,23 @@ def _read_column(
     elif column.kind is Kind.TEXT:
         for one in read_text_conditions(values, max_words=max_words):
             tier = Tier.WORD if one.cost >= 2 else Tier.TEXT
-            yield Condition(one.family, one.rule, one.meaning, one.cost, one.on, tier, column=name)
+            yield Condition(
+                one.family, one.rule, one.meaning, one.cost, UnitSet.of(one.on), tier, column=name
+            )
     missing = values.is_null().to_numpy()
     if missing.sum() >= MIN_SUPPORT and column.kind is not Kind.OTHER:
         sql, meaning = f"{quote(name)} IS NULL", f"{name} is missing"
-        yield Condition(name, sql, meaning, 1.0, missing, column=name)
+        yield Condition(name, sql, meaning, 1.0, UnitSet.of(missing), column=name)
 
 
-def _mask(values: pl.Series) -> Bools:
-    return np.asarray(values.fill_null(False).to_numpy(), dtype=np.bool_)
+def _pack(values: pl.Series) -> UnitSet:
+    return UnitSet.of(np.asarray(values.fill_null(False).to_numpy(), dtype=np.bool_))
 
 
 def _read_flag(values: pl.Series) -> Iterator[Condition]:
     name, rule = values.name, flag_rule(values.name, values.dtype)
-    on = _mask(values if values.dtype == pl.Boolean else values == 1)
-    off = _mask(~values if values.dtype == pl.Boolean else values == 0)
+    on = _pack(values if values.dtype == pl.Boolean else values == 1)
+    off = _pack(~values if values.dtype == pl.Boolean else values == 0)
     is_true = values.dtype == pl.Boolean
     yield Condition(name, rule, name if is_true else f"{name} is 1", 0.0, on, column=name)
     opposite = f"NOT {rule}" if is_true else f"{quote(name)} = 0"
@@ -142,5 +143,5 @@ def _read_values(values: pl.Series) -> Iterator[Condition]:
             sql = f"{quote(name)} = {constant(value)}"
             meaning = f"{name} is {value}"
             yield Condition(
-                name, sql, meaning, 0.0, _mask(words == value), value=value, column=name
+                name, sql, meaning, 0.0, _pack(words == value), value=value, column=name
             )

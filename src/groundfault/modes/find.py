@@ -17,7 +17,7 @@ from groundfault.core.candidate import Candidate
 from groundfault.core.plan import BarKind
 from groundfault.modes.bars import Bars
 from groundfault.modes.bit_layout import Layout
-from groundfault.modes.condition import MIN_SUPPORT, Condition, Tier
+from groundfault.modes.condition import MIN_SUPPORT, Condition, Tier, UnitSet
 from groundfault.modes.conditions import list_conditions
 from groundfault.modes.examples import list_doses
 from groundfault.modes.matrix import ModelModes, make_matrix
@@ -343,9 +343,7 @@ class _Search:
             cut = [*self.literals, *make_own_conditions(self.own_rules)]
             if not scored.all():
                 cut = [take_units(one, scored) for one in cut]
-            usable = [
-                one for one in cut if MIN_SUPPORT <= one.on.sum() <= scored.sum() - MIN_SUPPORT
-            ]
+            usable = [one for one in cut if one.units.is_usable]
             self._languages[key] = RuleLanguage(usable, Layout(blocks), self.depth)
         return self._languages[key]
 
@@ -379,7 +377,8 @@ class _Search:
 
     def make_matrix(self) -> tuple[MatrixRow, ...]:
         """Return one list of rules for all models."""
-        holds = {one.rule: one.on for one in [*self.literals, *make_own_conditions(self.own_rules)]}
+        conditions = [*self.literals, *make_own_conditions(self.own_rules)]
+        holds = {one.rule: one.on for one in conditions}
         return make_matrix([one for one in self.lists if one.name != EVERY_MODEL], holds)
 
     def remarks(self) -> tuple[str, ...]:
@@ -402,7 +401,7 @@ def make_own_conditions(rules: Sequence[OwnRule]) -> list[Condition]:
             own.candidate.rule,
             own.candidate.meaning,
             0.0,
-            own.on,
+            UnitSet.of(own.on),
             Tier.OWN,
             tested=own.tested,
             source=own.candidate.source,
@@ -414,4 +413,4 @@ def make_own_conditions(rules: Sequence[OwnRule]) -> list[Condition]:
 def take_units(one: Condition, units: Bools) -> Condition:
     """Return a condition on some of the units."""
     tested = None if one.tested is None else one.tested[units]
-    return replace(one, on=one.on[units], tested=tested)
+    return replace(one, units=UnitSet.of(one.on[units]), tested=tested)

@@ -23,7 +23,15 @@ _WORTH_COMPILING = 1 << 22
 
 
 def sum_pairs(
-    a: Bits, b: Bits, inside: Bits, planes: Bits, scale: Floats, runs: Ints, rates: Floats
+    a: Bits,
+    b: Bits,
+    inside: Bits,
+    planes: Bits,
+    scale: Floats,
+    runs: Ints,
+    rates: Floats,
+    *,
+    upper: bool = False,
 ) -> Floats:
     """Return units, losses and expected losses of each pair of rows, among the units inside.
 
@@ -37,6 +45,8 @@ def sum_pairs(
     runs : int64 array, shape (R + 1,)
         Where runs of words begin and end; ``rates`` is what is expected of each of a run's units.
     rates : float64 array, shape (R,)
+    upper : bool
+        Whether pairs of a row with one before its own place are left out, as 0 or not.
 
     Returns
     -------
@@ -47,10 +57,10 @@ def sum_pairs(
     from groundfault.modes import compiled
     from groundfault.stats.row_threads import share_rows
 
-    out = np.empty((3, a.shape[0], b.shape[0]), dtype=np.float64)
+    out = np.zeros((3, a.shape[0], b.shape[0]))
     share_rows(
         lambda first, step: compiled.sum_pairs(
-            a, b, inside, planes, scale, runs, rates, out, first, step
+            a, b, inside, planes, scale, runs, rates, upper, out, first, step
         ),
         len(a),
     )

@@ -63,10 +63,7 @@ class RuleLanguage:
 
     def __init__(self, literals: Sequence[Condition], layout: Layout, depth: int = 3) -> None:
         self.literals, self.layout, self.depth = tuple(literals), layout, depth
-        blocks = range(0, len(literals), 64)
-        packed = [layout.pack(np.stack([x.on for x in literals[i : i + 64]])) for i in blocks]
-        empty = np.zeros((0, len(layout.words)), dtype=np.uint64)
-        self.bits: Bits = np.concatenate(packed) if packed else empty
+        self.bits = layout.arrange([one.units.bits for one in literals])
         tiers = np.array([one.tier for one in literals], dtype=np.int64)
         families = [one.family for one in literals]
         # with few attributes, what is read off texts stands in for them

@@ -22,6 +22,7 @@ from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 GAMMA = 0.15
 """How much the size of a rule counts beside its guaranteed excess."""
@@ -93,12 +94,12 @@ def search_inside(bars: Bars, strata: Strata) -> list[RuleProposal]:
     whole = strata.count_new(language.bits[contexts])
     rate = whole[1] / np.maximum(whole[0], 1)
     proposals = []
-    for places, allowed in (
-        (language.plain, language.pairs_in_contexts),
-        (language.others, language.mixed[language.contexts]),
+    for places, allowed, support in (
+        (language.plain, language.pairs_in_contexts, language.pair_support),
+        (language.others, language.mixed[language.contexts], language.mixed_support),
     ):
-        best = _Best(_TOP)
-        for first, sums in _sum_blocks(language.bits[contexts], language.bits[places], strata):
+        best, rows = _Best(_TOP), (language.bits[contexts], language.bits[places])
+        for first, sums in _sum_blocks(*rows, strata, support[language.contexts]):
             row, column = np.nonzero(allowed[first : first + sums.shape[1]])
             units, losses, _ = sums[:, row, column]
             scores = score_counts(units, losses, units * rate[row + first], z)
@@ -135,7 +136,7 @@ def _search_all(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
     places = language.triple_places
     errors = np.zeros((len(places), len(places)))
     pairs, bits = _Best(2 * _TOP), language.bits[plain]
-    for first, sums in _sum_blocks(bits, bits, strata, upper=True):
+    for first, sums in _sum_blocks(bits, bits, strata, language.pair_support, upper=True):
         last = first + sums.shape[1]
         row, column = np.nonzero(language.pairs[first:last, first:])
         scores = _score(sums[:, row, column], _z(bars, "pair"))
@@ -146,7 +147,8 @@ def _search_all(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
     yield from _list_pairs(plain, plain, best, "pair")
     if language.counts["mixed"]:
         mixed = _Best(2 * _TOP)
-        for first, sums in _sum_blocks(bits, language.bits[language.others], strata):
+        words, support = language.bits[language.others], language.mixed_support
+        for first, sums in _sum_blocks(bits, words, strata, support):
             row, column = np.nonzero(language.mixed[first : first + sums.shape[1]])
             mixed.add(row + first, column, _score(sums[:, row, column], _z(bars, "mixed")))
         yield from _list_pairs(plain, language.others, mixed.list(), "mixed")
@@ -156,25 +158,33 @@ def _search_all(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
     yield from _search_words(bars, strata)
 
 
-def _sum(a: Bits, b: Bits, strata: Strata) -> Floats:
-    losses = strata.losses
-    sums: Floats = sum_pairs(
-        a, b, strata.inside, losses.planes, losses.scale, strata.layout.runs, strata.rates
-    )
+def _sum(
+    a: Bits, b: Bits, strata: Strata, support: Ints | None = None, *, upper: bool = False
+) -> Floats:
+    """Return `sum_pairs`, of rows that share so many units in all: these are not counted
+    again."""
+    losses, runs, rates = strata.losses, strata.layout.runs, strata.rates
+    known = support is not None and len(rates) == 1 and bool(strata.new.all())
+    words = (strata.inside, losses.planes, losses.scale, runs, rates[:0] if known else rates)
+    sums: Floats = sum_pairs(a, b, *words, upper=upper)
+    if known:
+        sums[0], sums[2] = support, rates[0] * support
     return sums
 
 
 def _sum_blocks(
-    a: Bits, b: Bits, strata: Strata, *, upper: bool = False
+    a: Bits, b: Bits, strata: Strata, support: Ints, *, upper: bool = False
 ) -> Iterator[tuple[int, Floats]]:
     """Yield `sum_pairs` of some of the rows, with the place of the first of them: all pairs at once
     take gigabytes.
 
-    ``upper`` leaves out the columns before the first of these rows.
+    ``upper`` leaves out the columns before a row's own.
     """
     step = max(1, _BLOCK // max(1, len(b)))
     for first in range(0, len(a), step):
-        yield first, _sum(a[first : first + step], b[first:] if upper else b, strata)
+        start, last = first if upper else 0, first + step
+        shared = support[first:last, start:]
+        yield first, _sum(a[first:last], b[start:], strata, shared, upper=upper)
 
 
 def _score(sums: Floats, z: float) -> Floats:
@@ -196,6 +206,7 @@ def _best(scores: Floats, top: int) -> NDArray[np.intp]:
 
 def _search_singles(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
     language = bars.language
+    every = np.stack(strata.count_new(language.bits))
     for kind, places in (
         ("single", language.single),
         ("word", language.others),
@@ -203,8 +214,8 @@ def _search_singles(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
         ("own", language.own),
     ):
         if len(places):
-            counts = strata.count_new(language.bits[places])
-            scores = score_counts(*counts, _z(bars, kind))
+            counts = every[:, places]
+            scores = _score(counts, _z(bars, kind))
             # a test may tell from chance what has no guaranteed excess
             more = np.flatnonzero(counts[1] > counts[2])
             best = more[np.argsort(-scores[more], kind="stable")][:_TOP]
@@ -252,7 +263,8 @@ def _search_sets(bars: Bars, strata: Strata, pairs: list[tuple[int, int]]) -> It
         values, family = language.bits[plain[places]], language.family[plain[places[0]]]
         whole = strata.count_new(values)
         contexts = np.flatnonzero(language.family[plain] != family)
-        inner = _sum(language.bits[plain[contexts]], values, strata)
+        support = language.pair_support[np.ix_(contexts, places)]
+        inner = _sum(language.bits[plain[contexts]], values, strata, support)
         for context, some in _search_family(bars, inner, whole, places, "set"):
             yield ModeRule(((int(plain[contexts[context]]),), some), "set")
         apart = [p for p in pairs if family not in language.family[plain[list(p)]]]

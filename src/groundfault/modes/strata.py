@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,8 @@ _KEPT = 0.9
 """Share of the units that samples keep: a mode that the other tenth decides is not stable."""
 _SAMPLES = 20
 """Samples of which the stability of a mode is counted: a word, not a number, is made of it."""
+_FEW = 64
+"""Strata up to which units are counted as bits: more strata have few units each."""
 _PLANES = 7
 """Bits of a loss that rank rules; tests use the loss itself."""
 
@@ -116,23 +120,35 @@ class Strata:
         tested : bool array, shape (units,), optional
             Only these units are looked at.
         """
-        on = self.layout.unpack(mask[None])[0]
         home, values, size, total = self.home, self.losses.values, self.size, self.total
+        if tested is None and self.losses.binary and len(size) <= _FEW:
+            on_size = bits.count(self.cells & mask)
+            errors = int(bits.count((mask & self.losses.planes[0])[None])[0])
+            return self._log_p_of_errors(errors, on_size, total, size)
+        on = self.layout.unpack(mask[None])[0]
         if tested is not None:
             on = on & tested
             size = np.bincount(home[tested], minlength=len(size))
             total = np.bincount(home[tested], weights=values[tested], minlength=len(size))
         index = np.flatnonzero(on)
         on_size = np.bincount(home[index], minlength=len(size))
-        busy = np.flatnonzero(on_size)
         if self.losses.binary:
-            errors = round(values[index].sum())
-            whole = np.rint(total[busy]).astype(np.int64)
-            return float(log_tail(errors, on_size[busy], whole, size[busy]))
+            return self._log_p_of_errors(round(values[index].sum()), on_size, total, size)
         part = np.ones(len(values), dtype=np.bool_) if tested is None else tested
         once = np.ones(int(part.sum()))
         total_on = values[index].sum() - discount_spread(on[part], home[part], values[part], once)
         return self._log_p_of_losses(float(total_on), on_size, tested)
+
+    @cached_property
+    def cells(self) -> Bits:
+        """Return the units of each stratum: shape (strata, words)."""
+        return self.layout.pack(self.home == np.arange(len(self.size))[:, None])
+
+    @staticmethod
+    def _log_p_of_errors(errors: int, on_size: Ints, total: NDArray[Any], size: Ints) -> float:
+        busy = np.flatnonzero(on_size)
+        whole = np.rint(total[busy]).astype(np.int64)
+        return float(log_tail(errors, on_size[busy], whole, size[busy]))
 
     def _log_p_of_losses(
         self, total: float, on_size: NDArray[np.int64], tested: NDArray[np.bool_] | None
