@@ -36,6 +36,7 @@ from groundfault.readers.mapped import Mapped
 from groundfault.readers.safely import POINTER, escape_pattern, is_pointer
 from groundfault.readers.scorers import list_scorers
 from groundfault.readers.table import read_table
+from groundfault.readers.table_size import measure_table
 
 LogFile = tuple[Path, str, readers.Reader]
 NamedLog = tuple[str, LogFile]
@@ -292,6 +293,7 @@ def _read_rows(place: Path, card: dict[str, Any], account: Account | None) -> Lo
         return None
     if not path.is_file() or digest_log(path) != card["sha256"]:
         raise InputError(f"{path} is not the table that was imported; import it again")
+    measure_table(path)
     measured, headlines, notes = (tuple(card[name]) for name in ("measured", "headlines", "notes"))
     known = tuple(card.get("known", ()))
     frame, own = pl.scan_parquet(escape_pattern(path)), (account.logs, account.unread)

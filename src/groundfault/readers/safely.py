@@ -51,6 +51,8 @@ _BOM = b"\xef\xbb\xbf"
 # the method's number in the ZIP specification
 _ZSTD = 93
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
+# what gzip, zstd and zlib begin with
+_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda")
 # what Python's json writes although JSON does not allow it
 _LENIENT = re.compile(rb"NaN|Infinity|\\u[dD][89a-fA-F]")
 
@@ -149,8 +151,11 @@ def check_lines(path: Path) -> None:
     Raises
     ------
     InputError
-        If it is no file, or a line is longer than 64 MB.
+        If it is no file, is compressed, or a line is longer than 64 MB.
     """
+    if head(path).startswith(_COMPRESSED):
+        # polars would unpack it, to any size
+        raise InputError(f"{path} is compressed; unpack it first, and name the unpacked file")
     length = 0
     with readable(path), path.open("rb") as stream:
         while part := stream.read(1 << 24):

@@ -11,7 +11,6 @@ from typing import Any
 import polars as pl
 
 from groundfault.base.files import spell_path
-from groundfault.base.machine import measure_free_memory
 from groundfault.base.reading import readable
 from groundfault.errors import InputError, first_line
 from groundfault.readers.configurations import CONFIGURATION, split_source
@@ -23,6 +22,7 @@ from groundfault.readers.safely import (
     json_file,
     json_lines,
 )
+from groundfault.readers.table_size import PARQUET, check_texts, warn_of_size
 from groundfault.readers.values import listing, mapping
 
 # a damaged Parquet file may fail an assertion in the library, which is no Exception
@@ -35,18 +35,13 @@ _DAMAGED = (
     TypeError,
 )
 _TEXT_FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson")
-_PARQUET = (".parquet", ".pq")
-_SUFFIXES = (*_TEXT_FORMATS, *_PARQUET, ".arrow", ".feather", ".ipc")
+_SUFFIXES = (*_TEXT_FORMATS, *PARQUET, ".arrow", ".feather", ".ipc")
 _KINDS = "CSV, TSV, JSONL, Parquet or Arrow"
 _STATE, _INFO, _SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
 # the file format of Arrow begins so; what `save_to_disk` writes is its stream format
 _FILE = b"ARROW1"
-# rows from which the types of columns, and the memory of a row, are told
+# rows from which the types of columns are told
 _ROWS = 10_000
-# Parquet files take up to so many times their size once they are read
-_LARGEST_RATIO = 50
-# the table, and the rows of discovery or of the comparison of its rows
-_COPIES = 2
 
 
 def _read_csv(path: Path, text: Sequence[str]) -> pl.DataFrame:
@@ -70,7 +65,7 @@ def _parse_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
     if kind in (".csv", ".tsv"):
         return _read_csv(path, text)
     if kind not in _TEXT_FORMATS:
-        is_parquet = kind in _PARQUET
+        is_parquet = kind in PARQUET
         return pl.read_parquet(escape_pattern(path)) if is_parquet else read_arrow(path)
     try:
         return pl.read_ndjson(escape_pattern(path), infer_schema_length=_ROWS)
@@ -225,7 +220,7 @@ def _read_path(path: Path, text: Sequence[str]) -> tuple[pl.DataFrame, tuple[str
     if not path.exists():
         raise InputError(f"{path} does not exist")
     if not path.is_dir():
-        warn_of_size([path])
+        _check_files([path])
         return _read_file(path, text), (spell_path(path),)
     files = sorted(p for p in path.iterdir() if p.suffix.lower() in _SUFFIXES and p.is_file())
     if not files:
@@ -234,7 +229,7 @@ def _read_path(path: Path, text: Sequence[str]) -> tuple[pl.DataFrame, tuple[str
     if len(kinds) > 1:
         mix = " and ".join(kinds)
         raise InputError(f"the directory {path} mixes {mix} files; keep one kind, or name a file")
-    warn_of_size(files)
+    _check_files(files)
     frames = [_read_file(p, text) for p in files]
     try:
         return pl.concat(frames, how="vertical_relaxed"), tuple(map(spell_path, files))
@@ -244,20 +239,27 @@ def _read_path(path: Path, text: Sequence[str]) -> tuple[pl.DataFrame, tuple[str
         ) from None
 
 
+def _check_files(files: Sequence[Path]) -> None:
+    """Refuse what is no table, or no honest one, before a file is read."""
+    for path in files:
+        if path.suffix.lower() not in _SUFFIXES:
+            raise InputError(
+                f"{path}: cannot tell the kind of file from {path.suffix!r}; {_KINDS} files are "
+                "read"
+            )
+        with readable(path):
+            if path.stat().st_size == 0:
+                raise InputError(f"{path} is empty")
+        if is_pointer(path):
+            raise InputError(f"{path} is {POINTER}")
+        if path.suffix.lower() in _TEXT_FORMATS:
+            check_lines(path)
+    warn_of_size(files)
+
+
 def _read_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
-    if path.suffix.lower() not in _SUFFIXES:
-        raise InputError(
-            f"{path}: cannot tell the kind of file from {path.suffix!r}; {_KINDS} files are read"
-        )
-    with readable(path):
-        if path.stat().st_size == 0:
-            raise InputError(f"{path} is empty")
-    if is_pointer(path):
-        raise InputError(f"{path} is {POINTER}")
-    if path.suffix.lower() in _TEXT_FORMATS:
-        check_lines(path)
     try:
-        return _parse_file(path, text)
+        return check_texts(_parse_file(path, text), path)
     except InputError:
         raise
     except pl.exceptions.NoDataError:
@@ -374,44 +376,3 @@ def _name_labels(
         spelling = dict(enumerate(words))
         columns.append(pl.col(name).replace_strict(spelling, default=None, return_dtype=pl.String))
     return table.with_columns(columns)
-
-
-def warn_of_size(files: Sequence[Path]) -> None:
-    """Warn where a table, read from these files, takes more memory than is free.
-
-    A process that needs more is killed without a word on most machines.
-    """
-    free = measure_free_memory()
-    stored = sum(path.stat().st_size for path in files)
-    if free is None or stored * _LARGEST_RATIO < free:
-        return
-    size = estimate_size(files)
-    if size * _COPIES <= free:
-        return
-    place = files[0] if len(files) == 1 else files[0].parent
-    warnings.warn(
-        f"{place} takes about {size / 1e9:.1f} GB in memory, its audit at least {_COPIES} times as "
-        f"much, and {free / 1e9:.1f} GB are free: --engine polars (LazyEvidence) counts in Parquet "
-        "files without reading them",
-        stacklevel=2,
-    )
-
-
-def estimate_size(files: Sequence[Path]) -> int:
-    """Return bytes that a table takes in memory.
-
-    Of other files than Parquet what they take on disk.
-    """
-    if any(path.suffix.lower() not in _PARQUET for path in files):
-        return sum(path.stat().st_size for path in files)
-    size = 0.0
-    for path in files:
-        try:
-            scan = pl.scan_parquet(escape_pattern(path))
-            rows = int(scan.select(pl.len()).collect().item())
-            head = scan.head(_ROWS).collect()
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-            # what is wrong with it, its reader says
-            continue
-        size += head.estimated_size() * rows / max(head.height, 1)
-    return int(size)
