@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version
@@ -225,6 +226,52 @@ def test_an_edit_is_never_reproduced(kind: str, name: str, old: str, new: str, p
     file.write_text(edited, encoding="utf-8")
     result = run("verify", kind)
     assert result.exit_code in (1, 2), result.output
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"labelled": 11', '"labelled": 4'),
+        ('"labelled": 11', '"labelled": 90'),
+        ('"e_value": 10', '"e_value": 90'),
+        ('"e_value": 10', '"e_value": 1'),
+        ('"on": 6', '"on": 8'),
+        ('"confirmed": true', '"confirmed": false'),
+        ('"confirmed": \\[[^]]*\\]', '"confirmed": []'),
+        ("of 10 after", "of 5 after"),
+        ('"alpha": "0.1"', '"alpha": "0.01"'),
+    ],
+)
+def test_a_confirmation_whose_pages_were_made_anew_contradicts_itself(
+    old: str, new: str, place: Path
+) -> None:
+    file = place / "confirmation.json" / "confirmation.json"
+    edited = re.sub(old, new, file.read_text(), count=1)
+    assert edited != file.read_text()
+    shutil.rmtree(file.parent)
+    write_pages(file.parent, Confirmation.from_dict(json.loads(edited)))
+    assert run("verify", "confirmation.json").exit_code == 1
+
+
+def test_a_confirmation_is_held_against_the_labels_of_its_ledger(place: Path) -> None:
+    rng = np.random.default_rng(5)
+    lang = rng.choice(["de", "en"], 200)
+    error = rng.random(200) < np.where(lang == "de", 0.9, 0.1)
+    table = pl.DataFrame({"id": [f"q{i}" for i in range(200)], "lang": lang, "error": error})
+    evidence = Evidence.from_table(table, outcome="error", id="id")
+    audit = groundfault.sequential.SequentialConfirmation(
+        evidence, candidates=[groundfault.Candidate("German", "lang = 'de'")], ledger="mine.db"
+    )
+    audit.run(audit.replay_score)
+    assert audit.labelled
+    write_pages(place / "mine", audit.result)
+    status = {c.name: c.status for c in groundfault.verify("mine", ledger="mine.db").checks}
+    assert status["ledger"] == "passed"
+    assert groundfault.verify("mine", ledger="mine.db").verdict == "cannot be verified"
+    with sqlite3.connect("mine.db") as base:
+        (last,) = base.execute("SELECT max(seq) FROM groundfault_ledger").fetchone()
+        base.execute("DELETE FROM groundfault_ledger WHERE seq = ?", (last,))
+    assert groundfault.verify("mine", ledger="mine.db").verdict == "does NOT reproduce"
 
 
 def test_arrays_of_a_taxonomy_are_held_against_its_clusters(place: Path) -> None:

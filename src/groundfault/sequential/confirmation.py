@@ -414,9 +414,7 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
             on, off = test.counts if sign > 0 else test.counts[::-1]
             lift = None if not (on and off) else sign * test.gap
             e, stands = float(self.tests.best[k]), bool(self.tests.confirmed[k])
-            reason = f"e-value {e:.3g} of {bar:g} after {on + off} labels"
-            if e >= bar and not stands:
-                reason += "; the lift is below the plan's smallest"
+            reason = SurvivorState.describe(e, on + off, bar, confirmed=stands)
             out.append(SurvivorState(name, sign, e, lift, on, off, stands, reason))
         return tuple(out)
 

@@ -114,6 +114,12 @@ class SurvivorState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     confirmed: bool
     reason: str
 
+    @classmethod
+    def describe(cls, e_value: float, labels: int, bar: float, *, confirmed: bool) -> str:
+        """Return the sentence of an e-value, which needs ``bar`` to confirm."""
+        weak = "; the lift is below the plan's smallest" if e_value >= bar and not confirmed else ""
+        return f"e-value {e_value:.3g} of {bar:g} after {labels} labels{weak}"
+
 
 @rename_members(limit="budget")
 class Confirmation(StoredResult, frozen=True, kw_only=True):

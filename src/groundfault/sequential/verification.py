@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,6 +29,7 @@ from groundfault.base.holdout_events import Event
 from groundfault.base.ledger import Ledger
 from groundfault.base.ledgers import LedgerChoice, find_witness, is_waived
 from groundfault.base.machine import version
+from groundfault.core.plan import to_fraction
 from groundfault.errors import GroundfaultError, InputError, LedgerError
 from groundfault.sequential import policies
 from groundfault.sequential.certificate import Certificate, CertificateRound, Judgement, certify
@@ -43,20 +45,22 @@ from groundfault.sequential.record import (
     read_query,
 )
 from groundfault.sequential.session import SequentialAudit
-from groundfault.sequential.stored_result import Confirmation
+from groundfault.sequential.stored_result import Confirmation, SurvivorState
 
 CERTIFICATE, CONFIRMATION = "certificate.json", "confirmation.json"
 
 
 def verify_confirmation(path: str | Path, *, ledger: LedgerChoice = True) -> Verification:
-    """Check the pages beside a confirmation's JSON; its numbers are not computed again.
+    """Check the pages beside a confirmation's JSON, its sentences, and what the ledger holds of it.
+
+    Its e-values are not computed again: they take the evidence.
 
     Parameters
     ----------
     path : path
         The folder that ``label report`` wrote, or confirmation.json.
     ledger : Ledger, path, URL or bool, optional
-        None and False do without what only the evidence and a ledger show.
+        The one that has its labels. None and False do without.
 
     Raises
     ------
@@ -68,13 +72,51 @@ def verify_confirmation(path: str | Path, *, ledger: LedgerChoice = True) -> Ver
     numbers = VerificationCheck(
         "recomputation",
         "unchecked",
-        "the numbers of a confirmation follow from its evidence and its labels, which are not in "
-        "the file: repeat sequential confirm with both to compute them again",
+        "the e-values of a confirmation follow from its evidence and its labels, which are not in "
+        "the file: repeat label confirm with both to compute them again",
     )
+    if differences := tuple(_contradict_itself(confirmation)):
+        numbers = judge_differences(differences, "")
     absent: CheckStatus = "waived" if is_waived(ledger) else "unchecked"
     # of a file with another name no pages are known
     pages = (check_result_pages(file, confirmation, absent),) * (file.name == CONFIRMATION)
-    return Verification((numbers, *pages))
+    book = find_witness(ledger, "", None)
+    return Verification((numbers, *pages, *([_count_labels(confirmation, book)] if book else ())))
+
+
+def _contradict_itself(confirmation: Confirmation) -> Iterator[str]:
+    """Yield where the parts of a confirmation do not follow from each other."""
+    bar = 1 / float(to_fraction(confirmation.plan.alpha))
+    names = tuple(state.name for state in confirmation.survivors if state.confirmed)
+    if names != confirmation.confirmed:
+        yield f"confirmed: {confirmation.confirmed}, {names}"
+    if confirmation.labelled > min(confirmation.held_out, confirmation.budget or math.inf):
+        yield f"labelled: {confirmation.labelled}: beyond the budget, or what was held out"
+    for state in confirmation.survivors:
+        labels, stands = state.on + state.off, state.confirmed
+        reason = SurvivorState.describe(state.e_value, labels, bar, confirmed=stands)
+        if state.reason != reason:
+            yield f"{state.name}: {state.reason!r}, {reason!r}"
+        if labels > confirmation.labelled or (stands and state.e_value < bar):
+            yield f"{state.name}: confirmed by {state.e_value:.3g} after {labels} labels"
+
+
+def _count_labels(confirmation: Confirmation, book: Ledger) -> VerificationCheck:
+    """Compare the number of labels with those that a ledger holds."""
+    state = partial(VerificationCheck, "ledger")
+    try:
+        book.check()
+        kinds = [e.kind for e in book.events() if e.body.get("audit") == confirmation.seal]
+    except InputError as error:
+        return state("unchecked", f"the record was not checked: {error}")
+    except LedgerError as error:
+        return state("failed", f"the ledger does not bear the confirmation out: {error}")
+    labels = sum(kind.endswith("_told") - kind.endswith("_undone") for kind in kinds)
+    if not kinds:
+        return state("unchecked", f"the ledger {book.place} holds no label of it")
+    if labels < confirmation.labelled:
+        return state("failed", f"the ledger {book.place} holds {labels} of its labels")
+    return state("passed", f"the ledger {book.place} is unbroken and holds its labels")
 
 
 def check_result_pages(
