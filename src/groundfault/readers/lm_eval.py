@@ -22,7 +22,8 @@ from groundfault.readers.values import dig, drop_empty, list_names, listing, map
 
 _NAME = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d:.-]+))?\.jsonl?")
 _NAMES = list_names("lm_eval")
-_GREEDY = ("false", "true")
+_GREEDY = ("False", "True", "false", "true")
+_NUMBERS = (bool, int, float, type(None))
 _NO_ANSWER = "[invalid]"
 """The answer that the harness's regex filters return where nothing matches."""
 
@@ -222,7 +223,7 @@ class _Run:
 
     def _is_per_document(self, metric: str, value: Any) -> bool:
         """Return whether a metric is a number of each document; what is none is noted."""
-        if metric != "bypass" and isinstance(value, bool | int | float | None):
+        if metric != "bypass" and isinstance(value, _NUMBERS):
             return True
         # metrics such as F1 leave a pair or list a row, from which the task's number is computed
         note = (
@@ -274,15 +275,17 @@ class _Choices:
         responses = row.get("filtered_resps")
         if not isinstance(responses, list) or len(responses) < 2:
             return None
-        arguments, count = row.get("arguments"), range(len(responses))
-        words = [_read_argument(arguments, i, 1) or "" for i in count]
+        logs = _list_logs(responses)
+        if logs is None:
+            return None
+        requests = _list_requests(row.get("arguments"), len(responses))
+        words = [word for _, word in requests]
         # acc_mutual_info requests every choice again without the question, to normalise by: a
         # request with an empty context is no choice
-        asks = [_read_argument(arguments, i, 0) != "" for i in count]
+        asks = [context != "" for context, _ in requests]
         if any(asks) and not all(asks):
-            words, responses = list(compress(words, asks)), list(compress(responses, asks))
-        logs = [log for pair in responses if (log := _log(pair)) is not None]
-        if len(logs) < max(2, len(responses)):
+            words, logs = list(compress(words, asks)), list(compress(logs, asks))
+        if len(logs) < 2:
             return None
         labels = [word.strip() for word in words]
         # with one continuation after several contexts, as in Winogrande, only numbers are distinct
@@ -313,16 +316,28 @@ class _Choices:
         return self.labels[int(word)]
 
 
-def _log(pair: Any) -> float | None:
-    """Return the log-likelihood of a pair ``[log-likelihood, is_greedy]``."""
-    # since 2024 both are in quotes: ["-3.37", "False"]
-    if not isinstance(pair, list) or len(pair) != 2 or str(pair[1]).lower() not in _GREEDY:
-        return None
+def _list_logs(pairs: list[Any]) -> list[float] | None:
+    """Return the log-likelihoods of pairs ``[log-likelihood, is_greedy]``; else None."""
     try:
-        logprob = float(pair[0])
+        # since 2024 both are in quotes: ["-3.37", "False"]
+        logs = [float(log) for log, greedy in pairs if greedy in _GREEDY or type(greedy) is bool]
     except (TypeError, ValueError):
         return None
-    return logprob if logprob == logprob else None
+    whole = len(logs) == len(pairs) and not any(log != log for log in logs)
+    return logs if whole and all(type(pair) is list for pair in pairs) else None
+
+
+def _list_requests(arguments: Any, count: int) -> list[tuple[str | None, str]]:
+    """Return context and continuation of each request."""
+    try:
+        rows = [arguments[f"gen_args_{i}"] for i in range(count)]
+        pairs = [(row["arg_0"], row["arg_1"]) for row in rows]
+        if all(type(a) is str and type(b) is str for a, b in pairs):
+            return pairs
+    except (TypeError, KeyError):
+        pass  # an older layout
+    both = [[_read_argument(arguments, i, which) for which in (0, 1)] for i in range(count)]
+    return [(context, word or "") for context, word in both]
 
 
 def _read_argument(arguments: Any, request: int, which: int) -> str | None:

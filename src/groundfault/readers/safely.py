@@ -104,7 +104,12 @@ def json_lines(path: Path, type: type[T]) -> Iterator[T]:
     """
     decoder = msgspec.json.Decoder(type)
     for number, line in read_lines(path):
-        yield decode(line, type, f"{path}, line {number}", decoder)
+        try:
+            value = decoder.decode(line)
+        except (ValueError, RecursionError):
+            # again, with what else is accepted, and one message for what is not
+            value = decode(line, type, f"{path}, line {number}", decoder)
+        yield value
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
