@@ -62,7 +62,7 @@ def audit() -> int:
     append("GITHUB_STEP_SUMMARY", summary)
     append("GITHUB_OUTPUT", f"passed={'false' if status else 'true'}\nfolder={folder}\n")
     gate = json.loads(Path(files["--json"]).read_text(encoding="utf-8"))
-    for line in annotate(gate, summary):
+    for line in annotate(gate["new"], summary, failed=bool(status)):
         print(line)
     return 0
 
@@ -83,14 +83,11 @@ def append(variable: str, text: str) -> None:
         file.write(text)
 
 
-def annotate(gate: dict[str, Any], summary: str) -> Iterator[str]:
-    """Yield a workflow command for each failure that fails the gate, or for the verdict."""
+def annotate(new: list[dict[str, Any]], summary: str, *, failed: bool) -> Iterator[str]:
+    """Yield a workflow command for the verdict, and for each failure that fails the gate."""
     verdict = escape(summary.splitlines()[0].lstrip("# "))
-    if gate["passed"]:
-        yield f"::notice title=groundfault::{verdict}"
-    elif not gate["new"]:
-        yield f"::error title=groundfault::{verdict}"
-    for match in gate["new"][:MAX_ANNOTATIONS]:
+    yield f"::{'error' if failed else 'notice'} title=groundfault::{verdict}"
+    for match in new[: MAX_ANNOTATIONS - 1]:
         title = escape(f"groundfault: {match['name']}").replace(":", "%3A").replace(",", "%2C")
         yield f"::error title={title}::{escape(match['sentence'])}"
 

@@ -191,9 +191,10 @@ def test_text_from_data_gives_no_workflow_command(job: Job) -> None:
     token = middle[0].splitlines()[0].removeprefix("stop-commands::")
     assert middle[1].startswith(f"{token}::")
     commands = [line for line in middle[1].splitlines()[1:] if line.startswith("::")]
-    assert 1 <= len(commands) <= 10
-    assert all(re.match(r"::error title=groundfault%3A [^:,]*::[^:]", line) for line in commands)
-    assert "%25" in commands[0]
+    assert 2 <= len(commands) <= 10
+    assert commands[0].startswith("::error title=groundfault::Gate failed")
+    assert all(re.match(r"::error title=groundfault%3A [^:,]*::[^:]", x) for x in commands[1:])
+    assert "%25" in commands[1]
 
 
 def test_everything_is_kept_in_one_folder(job: Job) -> None:

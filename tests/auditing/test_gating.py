@@ -22,7 +22,6 @@ from groundfault.cli import main as door
 from groundfault.errors import GroundfaultError, InputError, PlanError, RuleError
 from groundfault.render import gate as render
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "continuous-integration.md"
 RULES = {"table": "d_table = 1", "long": "words > 400", "odd": "words % 2 = 1"}
 
 
@@ -484,28 +483,6 @@ def test_many_findings_do_not_fill_a_pull_request(after: dict[str, Any]) -> None
     text = render.markdown(result)
     assert text.count("\n| ") == 2 + render.MAX_ROWS  # head and rule
     assert "all 62 are in the JSON" in text
-
-
-def test_the_workflow_of_the_page_names_options_that_exist() -> None:
-    import click
-    import yaml
-
-    (text,) = re.findall(
-        r"^```yaml\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
-    steps = yaml.safe_load(text)["jobs"]["audit"]["steps"]
-    commands = [
-        step["run"].split() for step in steps if step.get("run", "").startswith("groundfault ")
-    ]
-    assert [words[1] for words in commands] == ["audit", "gate"]
-    for words in commands:
-        command = (
-            door_command()
-            if words[1] == "gate"
-            else door.cli.get_command(click.Context(door.cli), words[1])
-        )
-        names = {option for param in command.params for option in param.opts}
-        assert {word for word in words if word.startswith("--")} <= names
 
 
 # failure modes

@@ -227,7 +227,7 @@ def gate(
         if now.manifest.compare:
             verdict = _compare_comparisons(now, then, rule)
         else:
-            audit, note = _find_table(now, report, evidence)
+            audit, note = find_table(now, report, evidence)
             verdict = _compare(ReportPair(now, then, audit, level), rule, note)
     least = _find_detectable(now, verdict.searches)
     # a run that failed throughout, or of one sample, tells nothing; a perfect one needs no test
@@ -388,7 +388,7 @@ def _note_judges(now: ReportData, then: ReportData) -> tuple[str, ...]:
     return (f"the baseline was judged by {then.judge}, this report by {now.judge}",)
 
 
-def _find_table(
+def find_table(
     now: ReportData, place: object, evidence: Evidence | Places | None
 ) -> tuple[PreparedAudit | None, str]:
     """Return the evidence of a report as it was audited, or None and why it is not there."""

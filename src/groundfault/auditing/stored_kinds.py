@@ -134,7 +134,8 @@ def verify_gate(place: Path, *, evidence: Places | None = None) -> Verification:
     )
     # another version words its notes in its own way
     other = asked.groundfault_version != version("groundfault")
-    texts = ("asked", "notes", "missed") if other else ("asked",)
+    # trends follow from a history file, to which later builds are added
+    texts = ("asked", "trends", *(("notes", "missed") if other else ()))
     before, after = (
         {key: value for key, value in each.items() if key not in texts}
         for each in (stated, msgspec.json.decode(msgspec.json.encode(again)))
@@ -143,4 +144,5 @@ def verify_gate(place: Path, *, evidence: Places | None = None) -> Verification:
     if differences and any(note.startswith(STORED_ONLY) for note in again.notes):
         return judge("unchecked", "it takes the table of the report; name it with --evidence")
     what = "every match and the verdict follow from the reports that it names"
+    what += "; trends over builds were not checked" * ("trends" in stated)
     return Verification((judge_differences(differences, what),))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from groundfault.auditing.gating import FAIL_ON, LEVEL, Gate
+from groundfault.auditing.history import RUN_LENGTH
 from groundfault.base.files import write_text
 from groundfault.base.ledgers import VARIABLE, find_ledger
 from groundfault.cli import shared
@@ -22,6 +23,7 @@ from groundfault.modes.mode import Side
 from groundfault.render.words import name_candidate, plural
 
 if TYPE_CHECKING:
+    from groundfault.auditing.history import Trend
     from groundfault.auditing.verification_checks import Verification
     from groundfault.base.anchors import AnchorFiles
 
@@ -225,6 +227,10 @@ def gate(
     must_detect: Annotated[float | None, Flag(in_file="gate_must_detect")] = None,
     junit: OutFile | None = None,
     markdown: Annotated[OutFile | None, Flag("--markdown --summary")] = None,
+    history: OutFile | None = None,
+    build: str | None = None,
+    trends: OutFile | None = None,
+    run_length: Annotated[int, click.IntRange(1)] = RUN_LENGTH,
     evidence: tuple[str, ...],
 ) -> Result:
     """Fail a build on failures of REPORT that are new.
@@ -239,6 +245,7 @@ def gate(
 
     \b
     groundfault gate report.json --baseline main/report.json --junit gate.xml
+    groundfault gate report/ --history history.json --trends trends.html
 
     Output
     ------
@@ -254,9 +261,20 @@ def gate(
         Write the verdict as JUnit XML.
     markdown : FILE
         Write a Markdown summary, for a pull request or a step summary.
+    history : FILE
+        Add the report to this file of earlier builds, say which failure modes are new, gone or
+        growing, and fail on those that are growing.
+    build : NAME
+        Name of this build in the history; default its number.
+    trends : FILE
+        Write a page of failure rates over the builds of the history.
+    run_length : BUILDS
+        Builds until a false alarm about a growing mode, at least and on average.
     """
     from groundfault.auditing.gating import gate as run
+    from groundfault.auditing.history import add_build, list_trends
     from groundfault.render import gate as render
+    from groundfault.render.html import html
 
     verdict = run(
         report,
@@ -266,16 +284,29 @@ def gate(
         must_detect=must_detect,
         level=level,
     )
-    for path, make in ((junit, render.junit), (markdown, render.markdown)):
-        if path:
-            write_text(Path(path), make(verdict))
-    return Result(_list_matches(verdict), verdict.to_dict(), int(not verdict.passed))
+    if history is None and (trends or build):
+        raise click.UsageError("--trends and --build need --history FILE")
+    told: list[Trend] = []
+    content, notes = verdict.to_dict(), []
+    if history:
+        past = add_build(history, report, name=build, evidence=evidence or None)
+        told = list_trends(past, run_length)
+        notes = list(render.list_trend_lines(past, told))
+        content["trends"] = [{"status": one.status, **vars(one)} for one in told]
+        if trends:
+            write_text(Path(trends), html(render.make_trend_page(past, told, run_length)))
+    if junit:
+        write_text(Path(junit), render.junit(verdict, told))
+    if markdown:
+        write_text(Path(markdown), render.markdown(verdict, told, notes))
+    failed = not verdict.passed or any(one.is_growing for one in told)
+    return Result([*_list_matches(verdict, told), *notes], content, int(failed))
 
 
-def _list_matches(verdict: Gate) -> Iterator[str]:
+def _list_matches(verdict: Gate, told: Sequence[Trend]) -> Iterator[str]:
     from groundfault.render import gate as render
 
-    yield render.headline(verdict)
+    yield render.headline(verdict, told)
     for number, finding in enumerate(verdict.new, 1):
         name = f"{name_candidate(finding.name, finding.outcome)}: " * (finding.kind == "finding")
         yield f"{number}. {name}{render.describe_match(finding)}"

@@ -7,17 +7,31 @@ from collections.abc import Iterator, Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from groundfault.auditing.gating import Gate, GateMatch
+from groundfault.auditing.history import History, Trend
 from groundfault.render import words
+from groundfault.render.drawing import Colour, Drawing, Figure, Scale
 from groundfault.render.markdown import code, escape, set_table
-from groundfault.render.page import Number, Table, Words, tabulate
+from groundfault.render.page import (
+    Figures,
+    Number,
+    Page,
+    Section,
+    Table,
+    Words,
+    make_table,
+    small,
+    tabulate,
+)
 
 MAX_ROWS = 20  # findings shown; a pull request is no place for more
 
 
-def headline(gate: Gate) -> str:
+def headline(gate: Gate, trends: Sequence[Trend] = ()) -> str:
     """Write in one line whether the gate passes, and why not."""
     fresh = "new " if gate.compared else ""
     why = [f"{_count(gate.new, fresh)} met the rule"] if gate.new else []
+    if growing := sum(trend.is_growing for trend in trends):
+        why.append(f"failures are growing under {words.plural(growing, 'rule')}")
     if gate.blind:
         known = gate.detectable is not None
         found = f"differences from {words.bare(gate.detectable)}" if known else "no difference"
@@ -66,14 +80,14 @@ def describe_match(match: GateMatch) -> str:
     )
 
 
-def markdown(gate: Gate) -> str:
-    """Write the gate as GitHub-flavoured Markdown; text from data is escaped."""
-    parts = [f"### {escape(headline(gate))}", f"Rule: {code(gate.fail_on)}"]
+def markdown(gate: Gate, trends: Sequence[Trend] = (), more: Sequence[str] = ()) -> str:
+    """Write the gate as GitHub-flavoured Markdown, and more lines; text from data is escaped."""
+    parts = [f"### {escape(headline(gate, trends))}", f"Rule: {code(gate.fail_on)}"]
     if gate.new:
         parts.append(set_table(_tabulate(gate.new[:MAX_ROWS]), caption=False))
     if len(gate.new) > MAX_ROWS:
         parts.append(f"The first {MAX_ROWS} are shown; all {len(gate.new):,} are in the JSON.")
-    parts += [escape(words.capital(line)) + "." for line in lines(gate)]
+    parts += [escape(words.capital(line)) + "." for line in (*lines(gate), *more)]
     parts.append(f"Least difference that could have been found: {words.bare(gate.detectable)}.")
     return "\n\n".join(parts) + "\n"
 
@@ -124,15 +138,16 @@ SUITE = "groundfault gate"
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit(gate: Gate) -> str:
-    """Write the gate as JUnit XML: a test for each match, and one for the gate as a whole.
+def junit(gate: Gate, trends: Sequence[Trend] = ()) -> str:
+    """Write the gate as JUnit XML: a test for each match and trend, and one for the whole gate.
 
-    What is new fails; what is known passes; what could not be compared is skipped. The last test
-    fails where the audit could not have seen enough.
+    What is new or growing fails; what is known passes; what could not be compared is skipped. The
+    last test fails where the audit could not have seen enough.
 
     Parameters
     ----------
     gate : Gate
+    trends : sequence of Trend
     """
     root = Element("testsuites", name=SUITE)
     suite = SubElement(root, "testsuite", name=SUITE)
@@ -142,8 +157,13 @@ def junit(gate: Gate) -> str:
         _add_case(suite, match)
     for match in gate.uncompared:
         _add_case(suite, match, "skipped")
+    for trend in trends:
+        case = SubElement(suite, "testcase", classname=f"{SUITE}.trend", name=_clean(_name(trend)))
+        if trend.is_growing:
+            sentence = _clean(describe_trend(trend))
+            SubElement(case, "failure", message=sentence, type="growing").text = sentence
     whole = SubElement(suite, "testcase", classname=SUITE, name="the audit could see enough")
-    sentence = _clean(headline(gate))
+    sentence = _clean(headline(gate, trends))
     if gate.blind:
         SubElement(whole, "failure", message=sentence, type="blind")
     SubElement(suite, "system-out").text = "\n".join(
@@ -151,7 +171,7 @@ def junit(gate: Gate) -> str:
     )
     for element in (root, suite):
         element.set("tests", str(len(suite.findall("testcase"))))
-        element.set("failures", str(len(gate.new) + gate.blind))
+        element.set("failures", str(len(suite.findall("testcase/failure"))))
         element.set("errors", "0")
         element.set("skipped", str(len(gate.uncompared)))
     indent(root)
@@ -171,3 +191,96 @@ def _add_case(suite: Element, match: GateMatch, result: str = "") -> None:
 def _clean(text: str) -> str:
     """Replace in text from data all that XML cannot hold."""
     return _ILLEGAL.sub("\ufffd", words.clean(text))
+
+
+MAX_BUILDS = 12  # columns of a page, the last ones: a quarter of weekly builds
+MAX_LINES = 8  # of a figure; those that grow come first
+
+
+def list_trend_lines(history: History, trends: Sequence[Trend]) -> Iterator[str]:
+    """Yield sentences on modes over builds, without any markup."""
+    yield f"over {words.plural(len(history.builds), 'build')}: {_count_trends(trends)}"
+    for trend in trends:
+        if trend.is_growing:
+            yield describe_trend(trend)
+    for status in ("new", "gone"):
+        if names := [_name(trend) for trend in trends if trend.status == status]:
+            yield f"{status}: {words.listing(names)}"
+    if history.builds[-1].note:
+        yield f"rules of earlier builds were not counted: {history.builds[-1].note}"
+
+
+def describe_trend(trend: Trend) -> str:
+    """Describe the last count of a rule, and the limit that it is held against."""
+    last = [one for one in trend.counts if one is not None and one.n][-1]
+    rate = f"{words.rate(last.rate)} ({last.errors:g} of {last.n})"
+    return f"growing: {_name(trend)}: {rate}, limit {words.rate(trend.limit)}"
+
+
+def make_trend_page(history: History, trends: Sequence[Trend], run_length: int) -> Page:
+    """Make the page of failure modes over builds."""
+    builds = history.builds[-MAX_BUILDS:]
+    heads = ["rule", "status", "limit", *(build.name for build in builds)]
+    rows = []
+    for trend in trends:
+        cells = [
+            words.NONE if one is None else words.rate(one.rate) + "*" * one.named
+            for one in trend.counts[-MAX_BUILDS:]
+        ]
+        rows.append((_name(trend), trend.status, words.rate(trend.limit), *cells))
+    table = make_table("Failure rates by build", "tt" + "n" * (1 + len(builds)), heads, rows)
+    return Page(
+        "gate",
+        "Failure modes over builds",
+        words.capital(_count_trends(trends)),
+        facts=[("Builds", words.count(len(history.builds)))],
+        sections=[
+            Section("Failure rates", Figures((draw_trends(trends, [b.name for b in builds]),))),
+            Section.of(table),
+            Section(
+                "How to read it",
+                "A star marks a build whose report names the rule as a failure mode.",
+                "A rule is growing when the builds after the one that named it speak for a failure "
+                "rate above its limit, the upper end of the interval it had then.",
+                "If no rule is above its limit, the first such alarm about any of them comes after "
+                f"{words.count(run_length)} builds or more on average. This assumes that within a "
+                "build, given those before, examples fail independently of each other.",
+                *(small(f"{build.name}: {build.note}") for build in builds if build.note),
+            ),
+        ],
+        good=not any(trend.is_growing for trend in trends),
+    )
+
+
+def draw_trends(trends: Sequence[Trend], names: Sequence[str]) -> Figure:
+    """Draw the failure rates of rules over the last builds, growing ones in colour."""
+    drawing = Drawing(
+        Scale.of_names(names, tilted=len(names) > 6),
+        Scale.of_numbers(0, 1, "failure rate", count=5, percent=True),
+        width=560,
+        height=220,
+    )
+    for trend in sorted(trends, key=lambda one: not one.is_growing)[:MAX_LINES]:
+        colour = Colour.BAD if trend.is_growing else Colour.REST
+        counts = enumerate(trend.counts[-len(names) :])
+        places = [(float(i), one.rate) for i, one in counts if one and one.rate is not None]
+        if places:
+            drawing.line(places, colour, width=2)
+            drawing.point(places[-1], colour)
+    drawing.explain("line", Colour.BAD, "growing")
+    drawing.explain("line", Colour.REST, "others")
+    alt = f"Lines of failure rates over {words.plural(len(names), 'build')}; the table has them."
+    caption = "The table below has the numbers."
+    return drawing.to_figure("trends", "Failure rates over builds", caption, alt, wide=True)
+
+
+def _count_trends(trends: Sequence[Trend]) -> str:
+    counts = {
+        status: sum(trend.status == status for trend in trends)
+        for status in ("growing", "new", "known", "gone")
+    }
+    return ", ".join(f"{count} {status}" for status, count in counts.items())
+
+
+def _name(trend: Trend) -> str:
+    return words.clean(words.name_candidate(trend.meaning, trend.outcome))

@@ -281,3 +281,37 @@ def _bet_on(scores: Floats, means: Floats) -> Floats:
     wealth = np.stack([np.log1p(stake * gains) @ counts for stake in EXCESS_STAKES])
     mean: Floats = np.logaddexp.reduce(wealth, axis=0) - np.log(len(EXCESS_STAKES))
     return mean
+
+
+RISE_STAKES = np.array([0.05, 0.1, 0.2, 0.4, 0.8])
+"""Shares of the way from a limit to 1 at which rises are bet on, averaged: each twice the last."""
+
+
+def detect_rise(errors: Floats, sizes: Floats, limit: float) -> Floats:
+    """Return the log of an e-detector of a failure rate above a limit, after each build.
+
+    Parameters
+    ----------
+    errors, sizes : float64 array, shape (builds,)
+        Failures, or the sum of losses in [0, 1], and examples; NaN where a build has no count.
+    limit : float in (0, 1)
+        Fixed before the first of these builds.
+
+    Returns
+    -------
+    float64 array, shape (builds,)
+        Of M, with M_0 = 0 and M_t = mean over stakes of (M_{t-1} + 1) times the likelihood ratio.
+        If in each build, given those before, examples fail independently with a mean probability
+        of at most ``limit``, then E[M_T] <= E[T] for every stopping time T. An alarm at M >= N
+        thus comes after N builds or more on average (Shin, Ramdas and Rinaldo 2024, Theorem 2.4).
+    """
+    forecasts = limit + (1 - limit) * RISE_STAKES
+    # for independent examples the mean of products is largest where all are alike, and the chord
+    # of a concave logarithm makes a fractional loss worth no more than it is
+    fail, passed = np.log(forecasts / limit), np.log((1 - forecasts) / (1 - limit))
+    levels, log_m = [], np.full(len(RISE_STAKES), -np.inf)
+    for count, size in zip(errors, sizes, strict=True):
+        if not np.isnan(count):
+            log_m = np.logaddexp(log_m, 0.0) + count * fail + (size - count) * passed
+        levels.append(np.logaddexp.reduce(log_m) - np.log(len(RISE_STAKES)))
+    return np.array(levels, dtype=np.float64)
