@@ -66,7 +66,7 @@ class RuleCount(Struct, frozen=True, forbid_unknown_fields=True):
         return None if not self.n or self.errors is None else self.errors / self.n
 
 
-class Build(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GatedBuild(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A report that a gate was asked about.
 
     Attributes
@@ -86,10 +86,10 @@ class Build(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     note: str = ""
 
 
-class History(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BuildHistory(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The builds of a file, the earliest first."""
 
-    builds: tuple[Build, ...] = ()
+    builds: tuple[GatedBuild, ...] = ()
     schema_version: Literal[1] = 1
 
 
@@ -138,7 +138,7 @@ def add_build(
     *,
     name: str | None = None,
     evidence: Places | None = None,
-) -> History:
+) -> BuildHistory:
     """Add a report to a history file, and return the history; a report counts once.
 
     Parameters
@@ -174,7 +174,7 @@ def add_build(
     }
     counts = _count_again(first, now, audit, inside)
     fresh = [mode for mode in now.modes if not any(mode in modes for modes in known.values())]
-    build = Build(
+    build = GatedBuild(
         name=name or str(len(history.builds) + 1),
         report=digest,
         groundfault_version=version("groundfault"),
@@ -184,12 +184,12 @@ def add_build(
         ),
         note=note,
     )
-    history = History(builds=(*history.builds, build))
+    history = BuildHistory(builds=(*history.builds, build))
     write_text(Path(path), msgspec.json.format(msgspec.json.encode(history), indent=1).decode())
     return history
 
 
-def read_history(path: str | Path) -> History:
+def read_history(path: str | Path) -> BuildHistory:
     """Read a history file; one that is missing holds no build.
 
     Raises
@@ -199,11 +199,11 @@ def read_history(path: str | Path) -> History:
     """
     place = Path(path)
     if not place.exists():
-        return History()
+        return BuildHistory()
     with readable(place):
         content = read_bytes(place)
     try:
-        return msgspec.json.decode(content, type=History)
+        return msgspec.json.decode(content, type=BuildHistory)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise InputError(
             f"{place} is no history of builds ({first_line(error)}): name a new file, which gate "
@@ -211,7 +211,7 @@ def read_history(path: str | Path) -> History:
         ) from None
 
 
-def list_first(builds: Sequence[Build]) -> list[RuleCount]:
+def list_first(builds: Sequence[GatedBuild]) -> list[RuleCount]:
     """List every rule, as it was named first."""
     first: dict[tuple[str, str], RuleCount] = {}
     for build in builds:
@@ -276,12 +276,12 @@ def _name_fresh(
         yield RuleCount(*words, named=True, limit=mode.interval[1])
 
 
-def list_trends(history: History, run_length: int = RUN_LENGTH) -> list[Trend]:
+def list_trends(history: BuildHistory, run_length: int = RUN_LENGTH) -> list[Trend]:
     """List every rule over builds, with the evidence that its failure rate is above its limit.
 
     Parameters
     ----------
-    history : History
+    history : BuildHistory
     run_length : int
         Builds until a false alarm about any rule, at least and on average.
 

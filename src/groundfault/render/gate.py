@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from groundfault.auditing.gating import Gate, GateMatch
-from groundfault.auditing.history import History, Trend
+from groundfault.auditing.history import BuildHistory, Trend
 from groundfault.render import words
 from groundfault.render.drawing import Colour, Drawing, Figure, Scale
 from groundfault.render.markdown import code, escape, set_table
@@ -197,7 +197,7 @@ MAX_BUILDS = 12  # columns of a page, the last ones: a quarter of weekly builds
 MAX_LINES = 8  # of a figure; those that grow come first
 
 
-def list_trend_lines(history: History, trends: Sequence[Trend]) -> Iterator[str]:
+def list_trend_lines(history: BuildHistory, trends: Sequence[Trend]) -> Iterator[str]:
     """Yield sentences on modes over builds, without any markup."""
     yield f"over {words.plural(len(history.builds), 'build')}: {_count_trends(trends)}"
     for trend in trends:
@@ -217,7 +217,7 @@ def describe_trend(trend: Trend) -> str:
     return f"growing: {_name(trend)}: {rate}, limit {words.rate(trend.limit)}"
 
 
-def make_trend_page(history: History, trends: Sequence[Trend], run_length: int) -> Page:
+def make_trend_page(history: BuildHistory, trends: Sequence[Trend], run_length: int) -> Page:
     """Make the page of failure modes over builds."""
     builds = history.builds[-MAX_BUILDS:]
     heads = ["rule", "status", "limit", *(build.name for build in builds)]
