@@ -92,6 +92,22 @@ def test_a_rate_that_changes_with_a_day_a_weekday_or_a_tag_is_named(tmp_path: Pa
         assert look_up_examples(place, 1, count=2).examples
 
 
+def test_a_hierarchy_is_named_at_the_level_that_fails(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    levels = [rng.choice(some, 900) for some in (["en", "de"], ["law", "med"], ["x", "y"])]
+    paths = ["/".join(parts) for parts in zip(*levels, strict=True)]
+    error = [int(rng.random() < (0.8 if p.startswith("de/law/") else 0.1)) for p in paths]
+    table = pl.DataFrame({"error": error, "topic": paths, "url": ["https://a.de/b"] * 900})
+    table.write_csv(tmp_path / "t.csv")
+    evidence = Evidence.from_table(tmp_path / "t.csv", outcome="error")
+    made = [name for name in evidence.frame.columns if ".level" in name]
+    assert made == ["topic.level 1", "topic.level 2"]
+    report = groundfault.audit(evidence, ledger=None)
+    assert [mode.meaning for mode in report.modes] == ["topic.level 2 is de/law"]
+    report.write(tmp_path / "report")
+    assert groundfault.verify(tmp_path / "report", ledger=False).differences == ()
+
+
 def test_values_lost_by_outcome_are_no_mode_unless_the_worst_case_shows_it() -> None:
     """An unrelated flag that passing examples lost was listed in 19 of 20 worlds."""
     for seed, rate_on, named in ((0, 0.3, False), (1, 0.3, False), (2, 0.7, True)):

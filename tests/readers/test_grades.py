@@ -28,16 +28,18 @@ def read(name: str, values: list[object], **settings: object) -> list[float | No
         ("failed", ["Yes", "No", "No"], [1, 0, 0]),
         ("is_correct", ["True", "False", "false"], [0, 1, 1]),
         ("grade", ["A", "F", "B"], [0, 1, 0.25]),
+        ("grade", ["A-", "B+", "D"], [0.075, 0.175, 0.75]),
     ],
 )
 def test_words_are_read_and_said(name: str, values: list[object], losses: list[float]) -> None:
     with pytest.warns(UserWarning, match="turns it round"):
-        assert read(name, values) == losses
+        assert read(name, values) == pytest.approx(losses)
     for good in (True, False):
         with pytest.warns(UserWarning, match="and 1 is a"):
             turned = read(name, values, positive_is_good=good)
         is_same = good is (name != "failed")
-        assert turned == (losses if is_same else [1 - loss for loss in losses])
+        expected = losses if is_same else [1 - loss for loss in losses]
+        assert turned == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +49,7 @@ def test_words_are_read_and_said(name: str, values: list[object], losses: list[f
         ("grade", ["A", "B", "C"], r"has A, B, C, .*passes=\['A'\]"),
         ("result", ["pass", "skipped"], r"passes=\['pass'\]"),
         ("rating", [1, 5, 3], r"scale=\(1, 5\) if 5 is best, or .*scale=\(5, 1\) if 1 is best"),
+        ("grade", [12, 95, 70], r"scale=\(0, 100\) if 100 is best"),
         ("error", [1.0, float("nan"), 0.0], "is empty in 1 of 3 rows"),
     ],
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import re
 from hashlib import md5
 from pathlib import Path
 
@@ -120,6 +122,28 @@ def test_nothing_found_shows_failures_and_says_what_is_excluded(nothing: Report)
     assert nothing.sample
     without = audit(strength=0.0, texts=False)
     assert not without.sample
+
+
+def test_examples_without_texts_show_attributes_and_left_out_columns_a_reason() -> None:
+    rng = np.random.default_rng(0)
+    n = 400
+    columns = {"row": range(n), "lang": rng.choice(["de", "en"], n), "turns": rng.integers(1, 9, n)}
+    table = pl.DataFrame({**columns, "error": rng.integers(0, 2, n)})
+    report = groundfault.audit(Evidence.from_table(table, outcome="error"), ledger=None)
+    text = " ".join(printed(report).split())
+    assert "Not used in rules: row; turns (they hold or describe the model's answer)." in text
+    assert re.search(r"Such as \d+ · lang: (de|en) · turns: \d", text)
+
+
+def test_an_example_that_is_a_conversation_is_told_in_words() -> None:
+    call = {"id": "a", "function": {"name": "pay", "arguments": "{}"}}
+    act = {"role": "assistant", "tool_calls": [call]}
+    runs = [json.dumps([{"role": "user", "content": f"Book trip {i}."}, act]) for i in range(60)]
+    columns = {"error": [0, 1] * 30, "lang": ["de", "en", "en"] * 20}
+    table = pl.DataFrame({**columns, "messages": runs})
+    report = groundfault.audit(Evidence.from_table(table, outcome="error"), ledger=None)
+    told = " ".join(printed(report).split())
+    assert re.search(r"messages: user: Book trip \d+\. assistant: calls pay", told)
 
 
 def test_how_outcomes_were_read_is_said_without_a_search_too() -> None:

@@ -16,6 +16,7 @@ from groundfault.auditing.changes import search_changes
 from groundfault.auditing.column_timing import OPTIONS, Timing, list_columns
 from groundfault.auditing.counted_audit import CountedAudit
 from groundfault.auditing.leaks import LEAK, measure_rules
+from groundfault.auditing.messages import UNNAMED
 from groundfault.auditing.prepared_audit import PreparedAudit, tabulate_units
 from groundfault.auditing.report_schema import DecidingColumn
 from groundfault.auditing.results import NamedModes
@@ -260,7 +261,7 @@ def choose_columns(audit: PreparedAudit) -> tuple[list[str], dict[str, tuple[str
         f"they hold or describe the model's answer, {_BY_NAME}": measured,
         f"they predict over {LEAK:.0%} of the rarer outcome": _without(later, by_name),
         f"they say how an answer was scored, {_BY_NAME}": by_name,
-        "they are ids, codes or of a kind that no rule names": odd,
+        UNNAMED: odd,
     }
     return used, {reason: tuple(columns) for reason, columns in reasons.items() if columns}
 

@@ -26,6 +26,10 @@ NOTHING = "No reportable finding"
 REASONS = tomllib.loads(read_beside(__file__, "reasons.toml"))
 
 
+UNNAMED = "they are ids, codes or of a kind that no rule names"
+"""Why rules leave a column out that says too little about many examples."""
+
+
 def describe_unused(unused: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Describe which columns no rule names, a sentence without a full stop for each reason."""
     for reason, names in unused.items():

@@ -52,6 +52,30 @@ def open_conversation(value: Any) -> list[dict[str, Any]]:
     return [item for item in items if isinstance(item, dict)]
 
 
+def tell_conversation(value: Any) -> str:
+    """Return who says what in a run, a line each; calls by the names of their tools.
+
+    Examples
+    --------
+    >>> call = {"function": {"name": "pay"}}
+    >>> print(tell_conversation([{"role": "user", "content": "Pay."},
+    ...                          {"role": "assistant", "tool_calls": [call]}]))
+    user: Pay.
+    assistant: calls pay
+    """
+    lines = []
+    for item in open_conversation(value):
+        speaker = next((item[k] for k in ("role", "source", "name") if item.get(k)), "step")
+        said = next((item[k] for k in ("content", "text", "action", "output") if item.get(k)), "")
+        calls = [c for c in item.get("tool_calls") or () if isinstance(c, dict)]
+        names = [read_attributes(c.get("function")).get("name") or c.get("name") for c in calls]
+        words = said if isinstance(said, str) else msgspec.json.encode(said, enc_hook=str).decode()
+        lines.append(
+            " ".join([f"{speaker}:", *filter(None, [words]), *(f"calls {n}" for n in names)])
+        )
+    return "\n".join(lines)
+
+
 def read_attributes(value: Any) -> dict[str, Any]:
     """Return attributes as a mapping; OTLP writes them as a list of typed values."""
     if isinstance(value, list):

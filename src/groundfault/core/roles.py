@@ -274,16 +274,20 @@ def list_parts(frame: pl.DataFrame) -> list[str]:
     wholes = tuple(
         f"{c}."
         for c, dtype in frame.schema.items()
-        if dtype.is_temporal() or dtype.is_nested() or names >= {f"{c}.{part}" for part in _DAY}
+        if dtype.is_temporal()
+        or dtype.is_nested()
+        or names >= {f"{c}.{part}" for part in _DAY}
+        or f"{c}.level 1" in names
     )
     return [name for name in frame.columns if name.startswith(wholes)] if wholes else []
 
 
 def add_parts(frame: pl.DataFrame, roles: Roles) -> None:
-    """Add, in place, what rules may name of dates and times, lists and structs.
+    """Add, in place, what rules may name of dates and times, lists, structs and hierarchies.
 
     A date gives its day, as in 20240501, its weekday and month, and a time the hour. A list gives
-    its length and whether it has each of its most frequent elements, a struct its fields.
+    its length and whether it has each of its most frequent elements, a struct its fields. A path
+    such as law/contract/sale gives its beginning at each level.
     """
     others = {*roles.columns, *roles.ignore, *roles.instrument, *roles.post_outcome}
     wholes = [frame[name] for name in frame.columns if name not in others]
@@ -296,6 +300,10 @@ def add_parts(frame: pl.DataFrame, roles: Roles) -> None:
 
 
 _DAY = ("day", "weekday", "month")
+_PATH = r"^[^/\s][^/\n]{0,60}(/[^/\n]{1,60})+$"
+"""A path of names: no address, which has two slashes in a row, and no file from the root."""
+_LOOKED_AT, _LEVELS, _PER_GROUP = 20, 4, 10
+"""Values that are tried before all are; levels of a path; examples a group has at least, about."""
 _DATE = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d|$)"
 
 
@@ -322,6 +330,8 @@ def _split(values: pl.Series) -> Iterator[tuple[str, pl.Series]]:
         yield "month", values.dt.month()
     if dtype in (pl.Time, pl.Datetime):
         yield "hour", values.dt.hour()
+    elif dtype == pl.String:
+        yield from _split_levels(values)
     elif isinstance(dtype, pl.Struct):
         yield from ((field.name, values.struct.field(field.name)) for field in dtype.fields)
     # a list of fractions is a vector, such as an embedding
@@ -333,6 +343,21 @@ def _split(values: pl.Series) -> Iterator[tuple[str, pl.Series]]:
             counts = counts.sort("count", "element", descending=[True, False])
             for element in counts["element"][:_ELEMENTS]:
                 yield f"has {element}", values.list.contains(element)
+
+
+def _split_levels(values: pl.Series) -> Iterator[tuple[str, pl.Series]]:
+    """Yield the beginnings of paths such as law/contract/sale, where they form few groups."""
+    paths = values.drop_nulls()
+    # the first ones tell most columns, and a beginning is not cut again
+    if ".level " in values.name or not paths.head(_LOOKED_AT).str.contains(_PATH).all():
+        return
+    if not len(paths) or not paths.str.contains(_PATH).all():
+        return
+    depths = paths.str.count_matches("/", literal=True)
+    for level in range(1, min(int(depths.max()), _LEVELS) + 1):  # type: ignore[arg-type]
+        start = values.str.extract(rf"^((?:[^/]+/){{{level - 1}}}[^/]+)")
+        if start.n_unique() * _PER_GROUP <= len(values):
+            yield f"level {level}", start
 
 
 def read_outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Series, pl.Series]:

@@ -20,6 +20,13 @@ _VERDICTS |= dict.fromkeys("fail failed incorrect wrong failure unsuccessful uns
 _FLAGS = {"yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "true": 1.0, "false": 0.0, "t": 1.0, "f": 0.0}
 # with an F and no E they are marks, not the letters of a multiple choice
 _MARKS = {"a": 1.0, "b": 0.75, "c": 0.5, "d": 0.25, "f": 0.0}
+_STEP = 0.075
+"""What a plus or a minus is worth, as in grade points: 0.3 of 4."""
+_MARKS |= {f"{m}+": min(1.0, w + _STEP) for m, w in _MARKS.items() if w} | {
+    f"{m}-": w - _STEP for m, w in _MARKS.items() if w
+}
+_LARGEST_MARK, _ALL = 20.0, 100.0
+"""Best value of the largest scale of marks; what goes beyond it, up to 100, is in percent."""
 
 
 def read_grades(
@@ -130,7 +137,9 @@ def _rescale(
     if not len(outside):
         return frame.with_columns((pl.col(outcome) - worst) / (best - worst)) if scale else frame
     low, high = (float(end) for end in (values.min(), values.max()))  # type: ignore[arg-type]
-    ends = {(low, high): high, (high, low): low}
+    is_percent = low >= 0 and _LARGEST_MARK < high <= _ALL
+    least, most = (0.0, _ALL) if is_percent else (low, high)
+    ends = {(least, most): most, (most, least): least}
     choices = {
         f"--scale {a:g} {b:g}": (f"scale=({a:g}, {b:g})", f"if {good:g} is best")
         for (a, b), good in ends.items()
@@ -166,6 +175,7 @@ _MAX_WORDS = 12
 def _find_worths(words: set[str]) -> dict[str, float]:
     """Return what each word is worth, where all are of one kind; else nothing."""
     for kind in (_VERDICTS, _FLAGS, _MARKS):
-        if words <= kind.keys() and (kind is not _MARKS or "f" in words):
+        is_told = kind is not _MARKS or "f" in words or any(len(word) > 1 for word in words)
+        if words <= kind.keys() and is_told:
             return {word: kind[word] for word in words}
     return {}

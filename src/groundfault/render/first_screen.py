@@ -5,13 +5,13 @@ Everything else stands on a second tab of the page, and in a terminal behind ``-
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from shlex import quote
 
 from groundfault.auditing.hints import NO_LEVEL
-from groundfault.auditing.messages import DISCOVERIES, FAMILY
+from groundfault.auditing.messages import DISCOVERIES, FAMILY, UNNAMED
 from groundfault.auditing.report_schema import ReportData
 from groundfault.readers.account import compare_official
 from groundfault.render import mode_page, words
@@ -61,9 +61,17 @@ def describe_reading(outline: Outline) -> str:
     report, parts = outline.report, []
     if report.manifest.grading:
         parts.append(f"Read {words.clean(report.manifest.grading)}.")
-    if names := [words.clean(name) for group in report.unused.values() for name in group]:
-        parts.append(f"Not used in rules: {words.listing(names, _MAX_UNUSED)}.")
+    if report.unused:
+        parts.append(f"Not used in rules: {'; '.join(_list_unused(report.unused))}.")
     return " ".join(filter(None, [*parts, describe_scorer(report)]))
+
+
+def _list_unused(unused: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield the columns that no rule names: first ids, which need no reason, then others."""
+    for reason in sorted(unused, key=lambda one: one != UNNAMED):
+        names = words.listing([words.clean(name) for name in unused[reason]], _MAX_UNUSED)
+        why = reason.partition(",")[0]
+        yield names if reason == UNNAMED else f"{names} ({why})"
 
 
 def describe_excluded(outline: Outline) -> str:
