@@ -22,7 +22,7 @@ from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from groundfault.base.ledgers import find_ledger
-from groundfault.core.column_names import means_pass
+from groundfault.core.column_names import holds_answer, means_pass
 from groundfault.core.conversations import has_transcripts
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
@@ -214,12 +214,13 @@ class Coding:
     @cached_property
     def _shown(self) -> tuple[str, ...]:
         """Return the columns that are shown, none of which names an outcome."""
-        hidden = self.evidence.roles.instrument
-        columns = self._columns or find_text_columns(self.evidence)
-        told = [
-            c for c in columns if c in self._columns or (means_pass(c) is None and c not in hidden)
-        ]
-        return tuple(told) or self.evidence.attributes
+        roles = self.evidence.roles
+        found = self._columns or find_text_columns(self.evidence)
+        told = [c for c in found if c in self._columns or means_pass(c) is None]
+        # of what was measured an answer; and of failing runs alone why a grader failed them
+        hidden = [c for c in roles.instrument if not holds_answer(c) and c not in self._columns]
+        reason = ["reason"] * ("reason" in roles.instrument and not self._is_mixed)
+        return (*(c for c in told if c not in hidden), *reason) or self.evidence.attributes
 
     def session(self, coder: str, *, adjudicate: bool = False) -> Session:
         """Begin or resume a person's way through the runs, or through those coded differently."""

@@ -56,6 +56,15 @@ def test_every_result_has_a_row_and_one_a_metric(logs: Path, name: str) -> None:
     assert sum(r.scorer in ("", "pass") for r in rows) == 96
 
 
+def test_reasons_of_graders_are_kept(logs: Path) -> None:
+    said = [row["gradingResult"]["reason"] for row in results(logs) if row["failureReason"] != 2]
+    kept = [
+        row.measured.get("reason") for row in read(logs / "out.json")[1] if row.scorer == "pass"
+    ]
+    assert kept == said
+    assert any(said)
+
+
 def test_the_three_files_tell_the_same(logs: Path) -> None:
     def read_values(name: str, *fields: str) -> set[tuple[Any, ...]]:
         return {tuple(getattr(r, f) for f in fields) for r in read(logs / name)[1]}

@@ -343,6 +343,9 @@ def test_deepeval_has_one_row_a_metric_and_one_for_the_case(logs: Path) -> None:
     assert [(o.scorer, o.value) for o in observations] == expected
     assert observations[1].measured["score"] == 0.92
     assert observations[1].measured["judge"] == "gpt-5.4"
+    reasons = [metric["reason"] for metric in case["metricsData"]]
+    assert [o.measured["reason"] for o in observations[1:]] == reasons
+    assert all(reason in observations[0].measured["reason"] for reason in reasons)
     assert {o.example_id for o in observations} == {"sample_test_case"}
 
 

@@ -51,6 +51,20 @@ def code_runs(coding: Coding, coder: str, most: int = 10**6) -> None:
         most -= 1
 
 
+def test_the_reason_of_a_grader_is_shown_unless_passing_runs_are_among_them(tmp_path: Path) -> None:
+    case = {"name": "a", "input": "two?", "actualOutput": "3", "success": False}
+    metric = {"name": "Relevancy", "success": False, "score": 0.1, "reason": "It counts wrong."}
+    run = {"testCases": [{**case, "metricsData": [metric]}]}
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    evidence = Evidence.from_logs(tmp_path / "run.json")
+    for passing in (0, 1):
+        coding = Coding(evidence, tmp_path / "codes.db", passing=passing)
+        (item,) = coding.queue.items
+        shown = dict(item.headed_texts)
+        assert shown["response"] == "3"
+        assert ("reason" in shown) is (passing == 0)
+
+
 def test_what_a_coder_sees_is_blind_and_what_is_said_stands(tmp_path: Path) -> None:
     evidence = make_runs()
     coding = Coding(evidence, tmp_path / "codes.db", failing=20)

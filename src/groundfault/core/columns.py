@@ -175,6 +175,12 @@ def _no_such_column(evidence: Evidence, pattern: str) -> str:
     return f"no attribute is named, or matches, {pattern!r}; {label}: {', '.join(names) or 'none'}"
 
 
+def list_plain(table: pl.DataFrame) -> list[str]:
+    """Return the first columns of flags, numbers and labels: they describe an example in a line."""
+    plain = (Kind.FLAG, Kind.NUMBER, Kind.LABEL)
+    return [c.name for c in profile(take_sample(table)) if c.kind in plain][:3]
+
+
 def profile(table: pl.DataFrame, max_levels: int = LEVELS) -> tuple[Column, ...]:
     """Look at each column of a table of examples once.
 

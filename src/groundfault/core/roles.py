@@ -274,11 +274,9 @@ def list_parts(frame: pl.DataFrame) -> list[str]:
     wholes = tuple(
         f"{c}."
         for c, dtype in frame.schema.items()
-        if dtype.is_temporal()
-        or dtype.is_nested()
-        or names >= {f"{c}.{part}" for part in _DAY}
-        or f"{c}.level 1" in names
-    )
+        if dtype.is_temporal() or dtype.is_nested()
+        or names >= {f"{c}.{part}" for part in _DAY} or f"{c}.level 1" in names
+    )  # fmt: skip
     return [name for name in frame.columns if name.startswith(wholes)] if wholes else []
 
 
@@ -349,9 +347,9 @@ def _split_levels(values: pl.Series) -> Iterator[tuple[str, pl.Series]]:
     """Yield the beginnings of paths such as law/contract/sale, where they form few groups."""
     paths = values.drop_nulls()
     # the first ones tell most columns, and a beginning is not cut again
-    if ".level " in values.name or not paths.head(_LOOKED_AT).str.contains(_PATH).all():
+    if ".level " in values.name or not len(paths):
         return
-    if not len(paths) or not paths.str.contains(_PATH).all():
+    if not all(some.str.contains(_PATH).all() for some in (paths.head(_LOOKED_AT), paths)):
         return
     depths = paths.str.count_matches("/", literal=True)
     for level in range(1, min(int(depths.max()), _LEVELS) + 1):  # type: ignore[arg-type]

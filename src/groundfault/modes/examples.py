@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from groundfault.core.column_names import ANSWERS, PROMPTS
-from groundfault.core.columns import Kind, profile, take_sample
+from groundfault.core.columns import Kind, list_plain, profile, take_sample
 from groundfault.core.conversations import list_conversations, tell_conversation
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import Rule
@@ -28,8 +28,6 @@ LONGEST = 2000
 # what the last word of a column's name says it holds: the answer key
 _TARGETS = set("target expected reference label gold ideal solution".split())
 _MAX_COLUMNS = 6
-_MAX_ATTRIBUTES = 3
-"""Attributes that stand for an example without texts: they fit one line."""
 # of more units than these examples are chosen among a sample; characters read of each
 _POOL = 200
 _READ = 600
@@ -253,10 +251,11 @@ class _Rows:
     ) -> Iterator[ModeExample]:
         """Yield the rows as examples."""
         roles = self.evidence.roles
-        columns = list(self.columns or _list_plain(self.evidence)) if self.with_texts else []
+        plain = self.columns or list_plain(self.evidence.frame.select(self.evidence.attributes))
+        columns = list(plain[:_MAX_COLUMNS]) if self.with_texts else []
         if columns and roles.model and outcome not in self.evidence.models:
             columns.append(roles.model)
-        runs = set(list_conversations(self.evidence.frame[columns]))
+        runs = list_conversations(self.evidence.frame[columns])
         told = [(name, tell_conversation if name in runs else str) for name in columns]
         for row in frame.iter_rows(named=True):
             texts = {
@@ -264,13 +263,6 @@ class _Rows:
             }
             loss = round(float(losses[row["_unit"]]), 6)
             yield ModeExample(id=str(row[roles.id or ""]), side=side, texts=texts, loss=loss)
-
-
-def _list_plain(evidence: Evidence) -> list[str]:
-    """Return the first attributes that are no ids: they stand for an example without texts."""
-    some = take_sample(evidence.frame.select(evidence.attributes))
-    kinds = (Kind.FLAG, Kind.NUMBER, Kind.LABEL)
-    return [column.name for column in profile(some) if column.kind in kinds][:_MAX_ATTRIBUTES]
 
 
 def select_losses(

@@ -108,7 +108,8 @@ def _score_case(base: Observation, case: _Case, position: int) -> Iterator[Obser
     # metrics say: were it a failure where one of them failed, and nothing where none did, the cases
     # that a judge did not reach would be all failures
     error = next((metric.error for metric in metrics if metric.error is not None), None)
-    for metric in (_Metric("success", case.success, error=error), *metrics):
+    reasons = "\n".join(f"{m.name}: {text(m.reason)}" for m in metrics if text(m.reason))
+    for metric in (_Metric("success", case.success, error=error, reason=reasons), *metrics):
         value = metric.score if metric.success is None else metric.success
         reason = None if metric.error is None else Status.ERROR
         observation = base.rescore(metric.name, *settle(value, reason))
@@ -117,6 +118,7 @@ def _score_case(base: Observation, case: _Case, position: int) -> Iterator[Obser
             "score": number(metric.score),
             "threshold": number(metric.threshold),
             "judge": metric.evaluation_model,
+            "reason": text(metric.reason) or None,
         }
         observation.measured = drop_empty({**measurements, **base.measured})
         yield observation

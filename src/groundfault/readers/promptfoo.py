@@ -230,8 +230,14 @@ def _score_row(row: _Row, base: Observation) -> Iterator[Observation]:
         return
     metrics = mapping(row.named_scores) or mapping(grading.get("namedScores"))
     unreached = _find_unreached(row)
+    parts = listing(grading.get("componentResults"))
+    reasons = {str(dig(part, "assertion", "metric")): text(dig(part, "reason")) for part in parts}
+    reasons[PASS] = text(grading.get("reason"))
     for name, raw in {PASS: is_pass, **metrics}.items():
-        yield base.rescore(name, *settle(raw, Status.ERROR if name in unreached else None))
+        scored = base.rescore(name, *settle(raw, Status.ERROR if name in unreached else None))
+        if reason := reasons.get(name):
+            scored.measured = {**base.measured, "reason": reason}
+        yield scored
 
 
 def _find_unreached(row: _Row) -> set[str]:
