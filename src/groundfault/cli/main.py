@@ -39,6 +39,7 @@ _BESIDE = {
     "import": ("audit", "Read the logs of evaluation tools into one table."),
     "check": ("audit", "Say what an audit of SOURCE can test and detect."),
     "show": ("reports", "Show examples of a failure mode of REPORT."),
+    "doctor": ("doctor", "Say what is installed, and what each extra would add."),
     "mcp": ("mcp", "Let a coding assistant audit, compare and gate."),
     "completion": ("main", "Complete commands and options in your shell."),
     "lab": ("main", "Propose slices, describe, probe, cluster, calibrate."),
