@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ from groundfault.modes.strata import Losses
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 
-Ranks = NDArray[np.uint32]
+Kernel = tuple[Callable[..., None], tuple[object, ...]]
 Counts = NDArray[np.float32]
 """Whole numbers below 2^24, which single precision holds exactly."""
 
@@ -66,6 +67,11 @@ _DEVIATIONS = 9.0
 and what is beyond counts as if it were there."""
 WORTH_COMPILING = 4e9
 """Products below which matrices take a tenth of a second, and loading a compiler several."""
+_FEW_RULES = 32
+"""Of so many rules one is looked at first, to find a bar that most need not be counted against."""
+_DRAWS = 8
+"""Permutations counted together: what is known of a row's pairs is read once for all."""
+_NEVER = 1 << 30
 _NO_BAR = math.log(0.2)
 """Log p above which compiled code does not look a rule up: it passes at no level."""
 _CELLS = 1 << 22
@@ -259,17 +265,11 @@ class Permuter:
 
     def _count_bits(self, names: Sequence[str], drawn: NDArray[np.intp]) -> Floats:
         """Return the smallest values of classes of very many rules, by compiled code."""
-        # failures that a rule of each size has to have to count at all: most rules do not
-        counts = self.table <= _NO_BAR
-        mean = (np.arange(len(counts)) * self.rate).astype(np.int64)
-        needed = np.where(counts.any(axis=1), counts.argmax(axis=1), self.units) + mean
-        common = (self.rate, self.drawn < self.errors, needed, self.table)
-        kernels = [self._prepare(name, common) for name in names]
+        passing = self.drawn < self.errors
+        kernels = [partial(self._prepare, name, passing) for name in names]
         return count_bits(self.on, list(drawn), kernels)
 
-    def _prepare(
-        self, name: str, common: tuple[float, bool, Ints, Counts]
-    ) -> tuple[Callable[..., float], tuple[object, ...]]:
+    def _prepare(self, name: str, passing: bool, bar: float) -> Kernel:
         """Return the kernel of a class, and what it reads beside a permutation's rows."""
         from groundfault.modes.compiled import find_least_pair, find_least_set
 
@@ -278,30 +278,37 @@ class Permuter:
             places = np.concatenate(list(language.values.values()))
             ends = np.cumsum([0, *(len(v) for v in language.values.values())])
             # that no unit has both is one unit here: no set has so few
-            units = np.maximum(language.pair_support[:, places], 1).astype(np.float32)
-            own = (language.plain, language.family, ends, language.plain[places], units)
+            units = np.maximum(language.pair_support[:, places], 1).astype(np.float32, order="C")
+            own = (
+                language.plain,
+                language.family,
+                ends,
+                language.plain[places],
+                units,
+                0.25 / units,
+            )
+            needed = find_needed(self.table, self.rate, _NO_BAR)
+            common = (self.rate, passing, needed, self.table)
             return find_least_set, (*own, *common, tabulate_reach(self.table, self.rate))
-        left, right, support = self._list_pairs(name)
-        starts = np.searchsorted(left, np.arange(len(language.plain) + 1))
-        _, passing, needed, _ = common
-        pairs = number_partners(right, support, needed, passing)
-        return find_least_pair, (language.plain, starts, *pairs, *common)
+        right, allowed, support = self._list_pairs(name)
+        pairs = limit_pairs(allowed, support, self.table, self.rate, passing, bar)
+        return find_least_pair, (language.plain, right, *pairs)
 
-    def _list_pairs(self, name: str) -> tuple[Ints, Ints, Ints]:
-        """Return of each pair the place of its first condition, its second one, and its units."""
+    def _list_pairs(self, name: str) -> tuple[Places, Bools, Ints]:
+        """Return what joins with plain conditions, whether each two do, and their units."""
         language, pair = self.language, name == "pair"
         right = language.plain if pair else language.others
         allowed = language.pairs if pair else language.mixed
         support = language.pair_support if pair else language.mixed_support
-        i, j = np.nonzero(allowed & (support <= self.units // 2))
-        return i, right[j], support[i, j]
+        return right, allowed & (support <= self.units // 2), support
 
     def _list_rules(self, name: str) -> Iterator[Counts]:
         """Yield the values of blocks of rules: shape (rules, permutations)."""
         language = self.language
         if name in _JOINED:
-            left, right, _ = self._list_pairs(name)
-            pairs = np.stack([language.plain[left], right])
+            right, allowed, _ = self._list_pairs(name)
+            i, j = np.nonzero(allowed)
+            pairs = np.stack([language.plain[i], right[j]])
         else:
             one = language.single if name == "single" else language.others
             if name == "word":
@@ -358,46 +365,71 @@ class Permuter:
 
 
 def count_bits(
-    on: Bools,
-    drawn: Sequence[Places],
-    kernels: Sequence[tuple[Callable[..., float], tuple[object, ...]]],
+    on: Bools, drawn: Sequence[Places], kernels: Sequence[Callable[[float], Kernel]]
 ) -> Floats:
-    """Return what kernels find in each of many draws of units: shape (draws, kernels).
+    """Return the least values that kernels find in each of many draws of units: shape (draws,
+    kernels).
+
+    A look at a few rules shows how low the values of all draws are at least; rules that would have
+    to be lower than that are then few.
 
     Parameters
     ----------
     on : bool array, shape (conditions, units)
     drawn : sequence of intp arrays
         The units of each draw.
-    kernels : sequence of (function, arguments)
-        Of `groundfault.modes.compiled`, and what each reads beside a draw's rows of bits.
+    kernels : sequence of callable
+        Return a function of `groundfault.modes.compiled`, and what it reads beside the rows of
+        bits of some draws, given a log p: larger ones need not be found.
     """
+    least = np.zeros((len(kernels), len(drawn)))
+    for every in (_FEW_RULES, 1):
+        bars = np.minimum(least.max(axis=1, initial=-np.inf), _NO_BAR)
+        ready = [make(float(bar)) for make, bar in zip(kernels, bars, strict=True)]
+        _lower(least, bitset.pack(on.T), drawn, ready, every)
+    return least.T
+
+
+def _lower(
+    least: Floats, units: Bits, drawn: Sequence[Places], kernels: Sequence[Kernel], every: int
+) -> None:
+    """Lower the least values to those of every so many rules."""
     from groundfault.modes.compiled import gather_units
     from groundfault.stats.row_threads import share_rows
 
-    units, least = bitset.pack(on.T), np.zeros((len(drawn), len(kernels)))
     width = bitset.words(max(map(len, drawn)))
 
     def run(first: int, step: int) -> None:
-        columns = np.zeros((width, 64 * units.shape[1]), dtype=np.uint64)
-        for b in range(first, len(drawn), step):
-            gather_units(units, drawn[b], columns)
-            for c, (kernel, arguments) in enumerate(kernels):
-                least[b, c] = kernel(columns, *arguments)
+        for start in range(first * _DRAWS, len(drawn), step * _DRAWS):
+            some = drawn[start : start + _DRAWS]
+            columns = np.zeros((len(some), width, 64 * units.shape[1]), dtype=np.uint64)
+            for place, rows in enumerate(some):
+                gather_units(units, rows, columns[place])
+            for row, (kernel, arguments) in zip(least, kernels, strict=True):
+                kernel(columns, row[start : start + _DRAWS], *arguments, every)
 
     share_rows(run, len(drawn))
-    return least
 
 
-def number_partners(
-    right: Ints, support: Ints | Counts, needed: Ints, passing: bool
-) -> tuple[Ints, Ranks, Ranks, Ranks]:
-    """Return what `groundfault.modes.compiled.find_least_pair` reads of pairs: their second
-    conditions, each once; and of each pair its number among these, its limit and its units."""
-    others, number = np.unique(right, return_inverse=True)
-    units = support.astype(np.uint32)
-    limit = np.maximum(units - needed[units], 0) if passing else needed[units]
-    return others.astype(np.int64), number.astype(np.uint32), limit.astype(np.uint32), units
+def find_needed(table: Counts, rate: float, bar: float) -> Ints:
+    """Return how many failures a rule of each size has to have for a log tail up to a bar."""
+    counts = table <= bar
+    mean = (np.arange(len(counts)) * rate).astype(np.int64)
+    return np.where(counts.any(axis=1), counts.argmax(axis=1), _NEVER) + mean
+
+
+def limit_pairs(
+    allowed: Bools, support: Ints, table: Counts, rate: float, passing: bool, bar: float
+) -> tuple[object, ...]:
+    """Return what `groundfault.modes.compiled.find_least_pair` reads of pairs: where those of each
+    row start, how many failures (or passes, at most) they need, their units, and the tails."""
+    needed = find_needed(table, rate, bar)
+    limit = needed[np.where(allowed, support, 0)].astype(np.int32)
+    if passing:
+        limit = np.maximum(support - limit, -1).astype(np.int32)
+    limit[~allowed] = -1 if passing else _NEVER
+    starts = np.where(allowed.any(axis=1), allowed.argmax(axis=1), allowed.shape[1])
+    return starts, limit, support, rate, passing, needed, table
 
 
 def tabulate_tails(units: int, errors: int) -> Counts:

@@ -25,9 +25,10 @@ from groundfault.modes.bars import (
     PERMUTATIONS,
     WORK,
     WORTH_COMPILING,
+    Kernel,
     count_bits,
+    limit_pairs,
     look_up,
-    number_partners,
 )
 from groundfault.modes.bit_layout import Layout
 from groundfault.modes.condition import MIN_SUPPORT, Condition, UnitSet
@@ -346,14 +347,20 @@ class _Signs:
         """Do the same for very many pairs, by compiled code."""
         from groundfault.modes.compiled import find_least_pair
 
-        test, m = self.test, len(self.units)
-        left, starts = np.unique(test.left[rules], return_index=True)
-        starts = np.append(starts, len(rules)).astype(np.int64)
-        needed = np.arange(m + 1) // 2
-        pairs = number_partners(test.right[rules], self.size[rules], needed, False)
-        arguments = (left, starts, *pairs, 0.5, False, needed, self.table)
-        places = [np.flatnonzero(column) for column in drawn.T]
-        return count_bits(self.on, places, [(find_least_pair, arguments)])[:, 0]
+        test = self.test
+        left, row = np.unique(test.left[rules], return_inverse=True)
+        right, column = np.unique(test.right[rules], return_inverse=True)
+        support = np.zeros((len(left), len(right)), dtype=np.int64)
+        support[row, column] = self.size[rules]
+        allowed = np.zeros(support.shape, dtype=np.bool_)
+        allowed[row, column] = True
+
+        def prepare(bar: float) -> Kernel:
+            pairs = limit_pairs(allowed, support, self.table, 0.5, False, bar)
+            return find_least_pair, (left, right, *pairs)
+
+        places = [np.flatnonzero(held) for held in drawn.T]
+        return count_bits(self.on, places, [prepare])[:, 0]
 
 
 def tabulate_signs(units: int) -> NDArray[np.float32]:

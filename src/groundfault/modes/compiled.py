@@ -15,7 +15,6 @@ from groundfault.stats.bits import Bits
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Table = NDArray[np.float32]
-Places = NDArray[np.uint32]
 
 REACH = 16
 """Steps of `find_least_set`'s bounds in 1 of a squared deviation: finer ones save little more."""
@@ -216,70 +215,87 @@ def _count_columns(
 @njit(cache=True, nogil=True)
 def find_least_pair(
     columns: Bits,
+    least: Floats,
     left: Ints,
+    right: Ints,
     starts: Ints,
-    others: Ints,
-    right: Places,
-    limit: Places,
-    support: Places,
+    limit: NDArray[np.int32],
+    support: Ints,
     rate: float,
     passing: bool,
     needed: Ints,
     table: Table,
-) -> float:  # pragma: no cover - compiled
-    """Return the least value of pairs: of each condition with its partners among the others, in
-    their order. Counts on the wrong side of a pair's limit are not looked up."""
-    partners, counts = columns[:, others], np.zeros(len(others), np.int32)
-    least = 0.0
-    for i in range(len(left)):
-        start, stop = starts[i], starts[i + 1]
-        if start < stop:
-            _count_columns(columns, left[i], partners, right[start], right[stop - 1] + 1, counts)
-        for p in range(start, stop):
-            count = counts[right[p]]
-            if count <= limit[p] if passing else count >= limit[p]:
-                least = min(least, look_up(table, needed, support[p], count, rate, passing))
-    return least
+    step: int,
+) -> None:  # pragma: no cover - compiled
+    """Lower the least value of each of some draws to that of its pairs: of every ``step``-th
+    condition on the left with those on the right from its start on. Counts on the wrong side of a
+    pair's limit are not looked up."""
+    counts, last = np.zeros(len(right), np.int32), np.uint64(len(right))
+    partners = np.empty((columns.shape[0], columns.shape[1], len(right)), np.uint64)
+    for b in range(len(columns)):
+        partners[b] = columns[b][:, right]
+    for i in range(0, len(left), step):
+        first, row = np.uint64(starts[i]), limit[i]
+        for b in range(len(columns)):
+            _count_columns(columns[b], left[i], partners[b], first, last, counts)
+            hits = np.int32(0)
+            if passing:
+                for j in range(first, last):
+                    hits += np.int32(counts[j] <= row[j])
+            else:
+                for j in range(first, last):
+                    hits += np.int32(counts[j] >= row[j])
+            for j in range(first, last if hits else first):
+                if counts[j] <= row[j] if passing else counts[j] >= row[j]:
+                    value = look_up(table, needed, support[i, j], counts[j], rate, passing)
+                    least[b] = min(least[b], value)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def find_least_set(
+def _find_least_set(
     columns: Bits,
+    least: float,
     contexts: Ints,
     families: Ints,
     ends: Ints,
     values: Ints,
     support: Table,
+    inverse: Table,
     rate: float,
     passing: bool,
     needed: Ints,
     table: Table,
     reach: Table,
+    step: int,
 ) -> float:  # pragma: no cover - compiled
-    """Return the least value of sets: subsets of the worst values of a family in each context.
+    """Return the least value of sets: subsets of the worst values of a family in each context, or
+    what is known to be as low.
 
     The squared excess of a subset over its size is no more than the sum of its values' (Cauchy and
     Schwarz), and ``reach`` says how far that goes: few families have their subsets looked up.
     """
-    least, most = 0.0, int((len(table) - 1) / MOST / 2)
-    sign, mean = (-1.0, 1.0 - rate) if passing else (1.0, rate)
+    most = int((len(table) - 1) / MOST / 2)
+    sign, mean = np.float32(-1 if passing else 1), np.float32(1.0 - rate if passing else rate)
     z = np.zeros(TOP_VALUES)
     errors, sizes = np.zeros(TOP_VALUES, np.int64), np.zeros(TOP_VALUES, np.int64)
     members, set_errors, set_sizes = np.zeros((3, 1 << TOP_VALUES), np.int64)
     held, counts = columns[:, values], np.zeros(len(values), np.int32)
-    surprise = np.zeros(len(values))
-    for c in range(len(contexts)):
+    surprise, enough = np.zeros(len(values), np.float32), 0
+    for c in range(0, len(contexts), step):
         _count_columns(columns, contexts[c], held, np.uint64(0), np.uint64(len(values)), counts)
         for v in range(len(values)):
-            excess = max(0.0, sign * (counts[v] - mean * support[c, v]))
-            surprise[v] = excess * excess / support[c, v]
+            above = sign * (np.float32(counts[v]) - mean * support[c, v])
+            above = above + abs(above)  # twice what is above 0: several at once, unlike max
+            surprise[v] = above * above * inverse[c, v]
         for f in range(len(ends) - 1):
             if families[values[ends[f]]] == families[contexts[c]]:
                 continue
-            total = 1e-6  # more than rounding takes off a bound
-            for v in range(ends[f], ends[f + 1]):
+            total = np.float32(0.5 / REACH)  # more than rounding takes off a bound
+            for v in range(np.uint64(ends[f]), np.uint64(ends[f + 1])):
                 total += surprise[v]
-            if reach[min(int(total * REACH), len(reach) - 1)] >= least:
+            while enough < len(reach) and reach[enough] >= least:
+                enough += 1
+            if total * REACH < enough:
                 continue
             kept = 0
             for v in range(ends[f], ends[f + 1]):
@@ -307,3 +323,29 @@ def find_least_set(
                 if 2 <= members[some] <= MAX_SET and MIN_SUPPORT <= size <= most:
                     least = min(least, look_up(table, needed, size, k, rate, False))
     return least
+
+
+@njit(cache=True, nogil=True)
+def find_least_set(
+    columns: Bits,
+    least: Floats,
+    contexts: Ints,
+    families: Ints,
+    ends: Ints,
+    values: Ints,
+    support: Table,
+    inverse: Table,
+    rate: float,
+    passing: bool,
+    needed: Ints,
+    table: Table,
+    reach: Table,
+    step: int,
+) -> None:  # pragma: no cover - compiled
+    """Lower the least value of each of some draws to that of its sets, in every ``step``-th
+    context."""
+    for b in range(len(columns)):
+        least[b] = _find_least_set(
+            columns[b], least[b], contexts, families, ends, values, support, inverse, rate,
+            passing, needed, table, reach, step,
+        )  # fmt: skip

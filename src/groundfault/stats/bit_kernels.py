@@ -46,7 +46,9 @@ def count_shared(bits: Bits, planes: Bits) -> Ints:
         ),
         len(bits),
     )
-    return np.maximum(out, out.T) if same else out
+    for place in range(len(bits) if same else 0):
+        out[place + 1 :, place] = out[place, place + 1 :]
+    return out
 
 
 # cache: compiled once per machine, not once per process
