@@ -14,11 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
-from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from groundfault.base.ledgers import find_ledger
@@ -27,10 +26,23 @@ from groundfault.core.conversations import has_transcripts
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.core.rules import Rule
+from groundfault.descriptions.annotating import grade_texts
 from groundfault.errors import InputError, PlanError, require_name
+from groundfault.models.budget import CallBudget
+from groundfault.models.target import Target, get as get_target
 from groundfault.modes.examples import find_text_columns
 from groundfault.review.decision import select_latest
-from groundfault.review.notes import CodeStore, Note, RunItem, check_code, head_step
+from groundfault.review.notes import (
+    CodeCount,
+    CodeStore,
+    JudgeValidation,
+    Note,
+    RunItem,
+    Side,
+    check_code,
+    cut_run,
+    head_step,
+)
 from groundfault.review.queue import Queue
 from groundfault.review.session import Session
 from groundfault.stats import agreement as raters
@@ -40,7 +52,6 @@ from groundfault.stats.prediction_powered import find_interval
 from groundfault.transcripts.steps import read_transcripts
 
 Floats = NDArray[np.float64]
-Side = Literal["failing", "passing"]
 
 _SIDES: tuple[Side, ...] = ("failing", "passing")
 _FAILED = 0.5
@@ -51,73 +62,10 @@ _MISS = 0.05
 """Chance that an interval misses: the usual one."""
 _HORIZON = 50
 """Labels at which limits are narrowest: fixed, or they would not hold at every look."""
+_BATCH, _MAX_CALLS = 500, 5_000
+"""Runs whose texts are open at once; calls that a judge may make unless more are allowed."""
 _EXAMPLES = 2
 """Notes that show a judge a code: one may be odd, and each lengthens every call."""
-
-
-class CodeCount(Struct, frozen=True, kw_only=True):
-    """Say how frequent a code is among the failing or the passing runs.
-
-    Attributes
-    ----------
-    code, side : str
-    runs, coded, population : int
-        Coded runs that most of their coders give the code, coded runs, and all of this side.
-    share, low, high : float
-        The share among the coded runs, and limits for all runs, 95 %, which hold at every look.
-    """
-
-    code: str
-    side: Side
-    runs: int
-    coded: int
-    population: int
-    share: float
-    low: float
-    high: float
-
-
-class JudgeValidation(Struct, frozen=True, kw_only=True):
-    """Say how often a judge of a code is right, and the code's share corrected for its errors.
-
-    Attributes
-    ----------
-    code, side : str
-    hits, positives : int
-        Labelled runs with the code that the judge flags, and all labelled runs with it.
-    tpr : tuple of float
-        The true positive rate: hits among positives, and its exact 95 % limits; None without any.
-    rejections, negatives : int
-        Labelled runs without the code that the judge does not flag, and all of them.
-    tnr : tuple of float
-        The true negative rate and its limits.
-    flagged, graded : int
-        Runs that the judge flags among all that it graded.
-    share, low, high : float
-        Share of the code among all runs of this side, by the labels with the grades beside them;
-        the limits hold at every look, whatever the judge.
-    rogan_gladen : tuple of float
-        The corrected share and its approximate 95 % limits by Rogan and Gladen, to compare; None
-        where the judge is no better than a coin.
-    parts : dict of str to tuple of int
-        For each rule hits, positives, rejections and negatives where it holds.
-    """
-
-    code: str
-    side: Side
-    hits: int
-    positives: int
-    tpr: tuple[float | None, float, float]
-    rejections: int
-    negatives: int
-    tnr: tuple[float | None, float, float]
-    flagged: int
-    graded: int
-    share: float
-    low: float
-    high: float
-    rogan_gladen: tuple[float | None, float, float]
-    parts: dict[str, tuple[int, int, int, int]] = {}
 
 
 class Coding:
@@ -196,7 +144,9 @@ class Coding:
 
     @cached_property
     def _steps(self) -> dict[int, pl.DataFrame]:
-        rows = [item.row for item in self.queue.items if isinstance(item, RunItem)]
+        return self._open_runs([one.row for one in self.queue.items if isinstance(one, RunItem)])
+
+    def _open_runs(self, rows: Sequence[int]) -> dict[int, pl.DataFrame]:
         of = self.evidence
         if self._columns or not has_transcripts(of.frame):
             return {}
@@ -204,12 +154,17 @@ class Coding:
         return {int(part["run"][0]): part for part in steps.partition_by("run")}
 
     def _read_texts(self, row: int) -> tuple[tuple[str, str], ...]:
-        steps = self._steps.get(row)
-        if steps is not None:
-            if self._is_mixed:
-                steps = steps.filter(pl.col("actor") != "judge")
-            return tuple(map(head_step, steps.iter_rows(named=True)))
-        return tuple((name, str(self.evidence.frame[name][row])) for name in self._shown)
+        return self._tell(row, self._steps, is_blind=self._is_mixed)
+
+    def _tell(
+        self, row: int, runs: Mapping[int, pl.DataFrame], *, is_blind: bool
+    ) -> tuple[tuple[str, str], ...]:
+        """Return heads and texts of a run, without a grader's words where these would tell."""
+        if (steps := runs.get(row)) is not None:
+            shown = steps.filter(pl.col("actor") != "judge") if is_blind else steps
+            return tuple(map(head_step, shown.iter_rows(named=True)))
+        names = [name for name in self._shown if not is_blind or name != "reason"]
+        return tuple((name, str(self.evidence.frame[name][row])) for name in names)
 
     @cached_property
     def _shown(self) -> tuple[str, ...]:
@@ -217,9 +172,9 @@ class Coding:
         roles = self.evidence.roles
         found = self._columns or find_text_columns(self.evidence)
         told = [c for c in found if c in self._columns or means_pass(c) is None]
-        # of what was measured an answer; and of failing runs alone why a grader failed them
+        # of what was measured the answer alone, and why a grader failed it: one codes that first
         hidden = [c for c in roles.instrument if not holds_answer(c) and c not in self._columns]
-        reason = ["reason"] * ("reason" in roles.instrument and not self._is_mixed)
+        reason = ["reason"] * ("reason" in roles.instrument)
         return (*(c for c in told if c not in hidden), *reason) or self.evidence.attributes
 
     def session(self, coder: str, *, adjudicate: bool = False) -> Session:
@@ -271,13 +226,42 @@ class Coding:
         """
         require_name("code", code, [*self.codes], InputError)
         notes = [note.note for note in self.notes if code in note.codes and note.note]
-        self.store.write("prompt", code=code)
         lines = [
             f"Does this happen in the run: {code}? {self.codes[code]}".strip(),
             *(f"Example: {' '.join(note.split())}" for note in notes[:_EXAMPLES]),
             "Answer yes or no.",
         ]
+        self.store.write("prompt", code=code, question="\n".join(lines))
         return "\n".join(lines)
+
+    def judge(self, code: str, target: str | Target, **calling: Any) -> Floats:
+        """Ask a language model about every run, blind to outcomes and labels.
+
+        Returns
+        -------
+        float64 array, shape (len(evidence),)
+            Grades for `validate`: 1 where it says yes, 0 for no, NaN where its reply is neither.
+
+        Parameters
+        ----------
+        code : str
+            Its last `prompt` is the question; without one it is made now, and labels to come count.
+        target : str or Target
+            Such as ``openai/gpt-4o-mini``.
+        **calling
+            Of `groundfault.models.budget.CallBudget`: ``max_calls`` (5,000), ``record``,
+            ``prices``.
+        """
+        asked = [e.body for e in self.store.changes() if e.body["act"] == "prompt"]
+        said = [body["question"] for body in asked if body["code"] == code and "question" in body]
+        question, texts = said[-1] if said else self.prompt(code), list[str]()
+        rows = range(len(self.evidence))
+        for start in range(0, len(rows), _BATCH):
+            part = rows[start : start + _BATCH]
+            runs = self._open_runs(part)
+            texts += [cut_run(self._tell(row, runs, is_blind=True)) for row in part]
+        budget = CallBudget(**{"max_calls": _MAX_CALLS, **calling})
+        return grade_texts(texts, question, get_target(target), budget)
 
     # ------------------------------------------------------------------------------- the numbers
 

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,10 +16,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 from groundfault import Evidence, audit
+from groundfault.cli.main import cli
 from groundfault.coding import Coding
-from groundfault.errors import InputError, LedgerError
+from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.review.notes import Note
 
 
@@ -91,6 +94,62 @@ def test_what_a_coder_sees_is_blind_and_what_is_said_stands(tmp_path: Path) -> N
         count.coded for count in Coding(evidence, tmp_path / "codes.db", failing=1).counts()
     } == {2}
     assert coding.labels().columns == ["id", "note", "step", "loops"]
+
+
+@pytest.fixture
+def model_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The name of a model that a server on this machine has: it reads the answers right."""
+    yes, no = '{"1": "yes"}', '{"1": "no"}'
+    rules = [[["answer: paid"], [yes]], [["answer: looped"], [no]], [[], ["no idea"]]]
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps(rules))
+    place = Path(__file__).parents[1] / "support" / "model_server.py"
+    with subprocess.Popen(
+        [sys.executable, str(place), str(script)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as server:  # fmt: skip
+        assert server.stdout is not None
+        assert server.stdin is not None
+        url = f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-right-0123456789abcdef")
+        yield url
+        server.stdin.close()
+
+
+def test_a_model_judges_blind_and_is_validated_on_later_labels(
+    tmp_path: Path, model_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evidence = make_runs(80)
+    coding = Coding(evidence, tmp_path / "codes.db")
+    code_runs(coding, "ana", 10)
+    question = coding.prompt("pays early")
+    code_runs(coding, "ana", 20)
+    record = tmp_path / "calls.db"
+    grades = coding.judge("pays early", "openai/gpt-4o-mini", record=record)
+    assert grades.tolist() == (evidence.frame["answer"] == "paid").cast(float).to_list()
+    (checked,) = coding.validate("pays early", grades)
+    assert checked.positives + checked.negatives == 20
+    assert (checked.hits, checked.rejections) == (checked.positives, checked.negatives)
+    with urllib.request.urlopen(model_server) as reply:
+        asked = json.loads(reply.read())["seen"]
+    said = [one["body"]["messages"][-1]["content"] for one in asked]
+    assert len(said) == 80
+    assert all(question in one for one in said)
+    assert not any(name in one for one in said for name in ("error:", "judge:", "lang"))
+    # again: from the record, by the question that was sealed
+    assert (coding.judge("pays early", "openai/gpt-4o-mini", record=record) == grades).all()
+    with urllib.request.urlopen(model_server) as reply:
+        assert len(json.loads(reply.read())["seen"]) == 80
+    evidence.frame.write_csv(tmp_path / "runs.csv")
+    words = f"label code {tmp_path}/runs.csv --id id --outcome error --store {tmp_path}/codes.db"
+    monkeypatch.chdir(tmp_path)
+    flags = ["--validate-judge", "pays early=openai/gpt-4o-mini", "--json", "-"]
+    done = CliRunner().invoke(cli, [*words.split(), *flags])
+    (told,) = json.loads(done.stdout)["validation"]
+    assert (told["hits"], told["flagged"]) == (checked.hits, checked.flagged)
+    with pytest.raises(PlanError, match="--max-calls"):
+        coding.judge("loops", "openai/gpt-4o-mini", max_calls=3)
 
 
 def test_codes_are_renamed_joined_defined_and_all_of_it_is_taken_back(tmp_path: Path) -> None:

@@ -312,6 +312,7 @@ def _list_coding_settings(
     undo: bool = False,
     prompt: str | None = None,
     validate_judge: str | None = None,
+    max_calls: Whole = 5000,
     report: str | None = None,
     export: OutTable | None = None,
 ) -> None:
@@ -347,8 +348,11 @@ def _list_coding_settings(
     -----
     prompt : CODE
         Print a question for a judge of this code; later labels validate the judge.
-    validate_judge : CODE=COL
-        Compare the grades in this column with the labels, and correct the share of the code.
+    validate_judge : CODE=COL|MODEL
+        Compare the grades in this column, or of a model such as openai/gpt-4o-mini that is asked
+        the question of --prompt, with the labels, and correct the share of the code.
+    max_calls : N
+        Largest number of calls of a model; answers are kept in calls.db.
     report : DIR
         Report whose failure modes the judge is compared in, one by one.
 
@@ -405,9 +409,13 @@ def code(**options: Any) -> Result:
     outline = list(list_code_tables(coding))
     data: dict[str, Any] = {"counts": coding.counts(), "unseen": coding.saturation()._asdict()}
     if options["validate_judge"]:
-        name, column = _split_pair(options["validate_judge"], "validate-judge")
+        name, judge = _split_pair(options["validate_judge"], "validate-judge")
         modes = Report.load(options["report"]).modes if options["report"] else ()
-        checked = coding.validate(name, column, [mode.rule for mode in modes])
+        grades: Any = judge
+        if judge not in coding.evidence.frame.columns and {*"/:"} & {*judge}:
+            calling = {"record": "calls.db", "announce": lambda line: click.echo(line, err=True)}
+            grades = coding.judge(name, judge, max_calls=options["max_calls"], **calling)
+        checked = coding.validate(name, grades, [mode.rule for mode in modes])
         outline, data = tabulate_validation(checked), {"validation": checked}
     if options["export"]:
         write_table(coding.labels(), options["export"])

@@ -142,6 +142,17 @@ def estimate_annotation(
     return CallEstimate.of((request.question for request in requests), _size_reply(blocks))
 
 
+def grade_texts(
+    texts: Sequence[str], question: str, target: Target, budget: CallBudget
+) -> NDArray[np.float64]:
+    """Ask one question about each text; return 1 for yes, 0 for no, NaN for no readable reply."""
+    parts = (fence([text], name=f"1. {question}") for text in texts)
+    contents = (PROMPTS.fill("annotate", count=1, **part) for part in parts)
+    requests = [ModelRequest(Question(content), partial(_read, 1)) for content in contents]
+    replied = budget.ask_for(target, requests, f"judging {len(texts):,} runs", _TOKENS)
+    return np.array([np.nan if reply.value is None else reply.value[0] for reply in replied])
+
+
 def _deal(descriptions: Sequence[ExampleDescription], seed: int) -> list[Places]:
     """Return places of the descriptions that are asked about together, in the order of asking."""
     owing = np.array([one.owes_outcomes for one in descriptions], dtype=np.bool_)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 from groundfault.auditing.report import Report
-from groundfault.coding import CodeCount, Coding, JudgeValidation
+from groundfault.coding import Coding
 from groundfault.core.columns import shorten_value
 from groundfault.render import words
 from groundfault.render.page import (
@@ -23,6 +23,7 @@ from groundfault.render.page import (
     make_table,
     tabulate,
 )
+from groundfault.review.notes import CodeCount, JudgeValidation
 from groundfault.stats.agreement import Agreement
 from groundfault.stats.intervals import clopper_pearson
 from groundfault.transcripts.judging import Announcement, Behaviour, TranscriptSearch

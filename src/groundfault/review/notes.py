@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
+
+from msgspec import Struct
 
 from groundfault.base.holdout_events import Event
 from groundfault.errors import InputError
@@ -23,8 +25,76 @@ CODING_GUIDANCE = (
 """What makes a good note, a sentence or two each."""
 _DIGITS = 9
 """Digits of a number that somebody types: no run has more steps."""
+Side = Literal["failing", "passing"]
+_SHOWN, _LEAST, _STEPS = 3_800, 80, 40
+"""Characters of a run that a judge reads, of a step at least, and steps: the first and last."""
 CODEBOOK = "codebook"
 """The kind of the events that change the codebook."""
+
+
+class CodeCount(Struct, frozen=True, kw_only=True):
+    """Say how frequent a code is among the failing or the passing runs.
+
+    Attributes
+    ----------
+    code, side : str
+    runs, coded, population : int
+        Coded runs that most of their coders give the code, coded runs, and all of this side.
+    share, low, high : float
+        The share among the coded runs, and limits for all runs, 95 %, which hold at every look.
+    """
+
+    code: str
+    side: Side
+    runs: int
+    coded: int
+    population: int
+    share: float
+    low: float
+    high: float
+
+
+class JudgeValidation(Struct, frozen=True, kw_only=True):
+    """Say how often a judge of a code is right, and the code's share corrected for its errors.
+
+    Attributes
+    ----------
+    code, side : str
+    hits, positives : int
+        Labelled runs with the code that the judge flags, and all labelled runs with it.
+    tpr : tuple of float
+        The true positive rate: hits among positives, and its exact 95 % limits; None without any.
+    rejections, negatives : int
+        Labelled runs without the code that the judge does not flag, and all of them.
+    tnr : tuple of float
+        The true negative rate and its limits.
+    flagged, graded : int
+        Runs that the judge flags among all that it graded.
+    share, low, high : float
+        Share of the code among all runs of this side, by the labels with the grades beside them;
+        the limits hold at every look, whatever the judge.
+    rogan_gladen : tuple of float
+        The corrected share and its approximate 95 % limits by Rogan and Gladen, to compare; None
+        where the judge is no better than a coin.
+    parts : dict of str to tuple of int
+        For each rule hits, positives, rejections and negatives where it holds.
+    """
+
+    code: str
+    side: Side
+    hits: int
+    positives: int
+    tpr: tuple[float | None, float, float]
+    rejections: int
+    negatives: int
+    tnr: tuple[float | None, float, float]
+    flagged: int
+    graded: int
+    share: float
+    low: float
+    high: float
+    rogan_gladen: tuple[float | None, float, float]
+    parts: dict[str, tuple[int, int, int, int]] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,3 +230,13 @@ def head_step(step: Mapping[str, Any]) -> tuple[str, str]:
     status = "" if step["status"] == "ok" else f" [{step['status']}]"
     head = f"{step['step']}. {step['actor']} {step['kind']}{name}{status}"
     return head, normalize(step["text"] or step["arguments"] or "")
+
+
+def cut_run(texts: Sequence[tuple[str, str]]) -> str:
+    """Return a run as a judge reads it: each step cut, and of a long run the middle left out."""
+    half = _STEPS // 2
+    if left := max(0, len(texts) - _STEPS):
+        texts = [*texts[:half], (f"{left} steps are left out", ""), *texts[-half:]]
+    most = max(_LEAST, _SHOWN // max(1, len(texts)))
+    lines = [f"{head}: {text}".rstrip(": ") for head, text in texts]
+    return "\n".join(line if len(line) <= most else f"{line[: most - 2]} …" for line in lines)
