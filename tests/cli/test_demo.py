@@ -152,6 +152,7 @@ def test_numbers_of_the_readme_hold_in_all_prompts(shared: Path) -> None:
         ("agents", "calls pay", "next: groundfault show"),
         ("label", "failure mode found", "next: groundfault label run"),
         ("probe", "mismatch", "next: groundfault label review"),
+        ("describe", "the text writes a number as a word", "next: groundfault open"),
     ],
 )
 def test_every_door_has_a_demo_that_prints_its_commands_and_what_to_type_next(

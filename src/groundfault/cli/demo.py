@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import tomllib
 from importlib.resources import files
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from groundfault.auditing.report import Report
+    from groundfault.models import Question, Response
     from groundfault.modes.mode import Mode
 
 EXAMPLES = 3
@@ -39,7 +41,7 @@ MEANING = "numbers written out as words"
 @own_options
 def demo(
     *,
-    of: Literal["audit", "compare", "agents", "label", "probe"] = "audit",
+    of: Literal["audit", "compare", "agents", "label", "probe", "describe"] = "audit",
     out: OutFolder = "groundfault-demo",
     progress: Progress,
 ) -> Result:
@@ -56,12 +58,13 @@ def demo(
     groundfault demo --of agents
     groundfault demo --of label
     groundfault demo --of probe
+    groundfault demo --of describe
 
     Output
     ------
     of : NAME
         Job to show: audit, compare (two versions), agents (their runs), label (one example at a
-        time) or probe (wordings).
+        time), probe (wordings) or describe (failures in words).
     out : DIR
         Folder for the data and the report.
     """
@@ -161,6 +164,51 @@ def _write_answers(place: Path) -> None:
     write_text(place / "answers.jsonl", "\n".join(lines) + "\n")
 
 
+_TELLS = {
+    "the text writes a number as a word": r"(?i)\b(two|three|four|five|six|seven|eight|nine|zwei"
+    r"|drei|vier|sechs|sieben|acht|neun|dos|tres|cuatro|cinco|seis|siete|ocho|nueve)\b",
+    "the text says please": r"(?i)\b(please|bitte|por favor)\b",
+}
+"""Descriptions of the script, and the words by which it tells where each is true."""
+
+
+class _Script:
+    """Replies in place of a model: two properties, and where each is true of a prompt."""
+
+    name = "script"
+
+    async def answer(self, question: Question) -> Response:
+        """Reply to a question of ``describe``, read from its layout."""
+        from groundfault.models import Response
+
+        prompt = question.messages[0]["content"]
+        (*_, item), lines = _ITEM.findall(prompt), _LINE.findall(prompt)
+        if not lines:
+            return Response(json.dumps({"descriptions": [*_TELLS]}))
+        told = {n: "yes" if re.search(_TELLS[line], item) else "no" for n, line in lines}
+        return Response(json.dumps(told))
+
+
+_ITEM = re.compile(r"^<<<\w+ task \d+>>>\n(.*?)\n<<<", re.S | re.M)
+_LINE = re.compile(r"^(\d+)\. (.*)$", re.M)
+
+
+def _write_replies(place: Path) -> None:
+    import polars as pl
+
+    from groundfault.auditing.describing import describe
+    from groundfault.core.evidence import Evidence
+
+    table = pl.read_parquet(read_table())[:_DESCRIBED].select("id", "prompt", "correct")
+    table.write_parquet(place / "answers.parquet")
+    evidence = Evidence.from_table(
+        place / "answers.parquet", id="id", outcome="correct", positive_is_good=True
+    )
+    describe(evidence, _Script(), record=place / "replies.db")
+
+
+_DESCRIBED = 400
+"""Prompts that are described: each is a question, and the demo takes seconds."""
 _SEED = 2026
 """Seed of everything that the demos make up."""
 
@@ -169,6 +217,7 @@ _WRITERS = {
     "agents": _write_runs,
     "label": _write_pool,
     "probe": _write_answers,
+    "describe": _write_replies,
 }
 """Who writes the data of each demo in data/demos.toml."""
 
