@@ -6,6 +6,8 @@ import socket
 import sqlite3
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 from audit_tables import make_planted_table
 from msgspec import structs
@@ -37,6 +39,26 @@ def test_verify_reproduces_and_notices(tmp_path: Path) -> None:
     assert not variant.reproduces
     assert any("hashes.evidence" in d for d in variant.differences)
     assert variant.checks[0].detail.startswith("the evidence is not what the report was computed")
+
+
+def test_a_comparison_of_a_table_with_copies_reproduces(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(list("abcdefgh"), 8)) for _ in range(300)]
+    errors = {f"error {name}": rng.integers(0, 2, 300) for name in "ab"}
+    table = pl.DataFrame({"prompt": texts, "x": rng.normal(size=300), **errors})
+    table = pl.concat([table, table.head(40)]).with_columns(id=pl.int_range(340))
+    models = [
+        table.select("id", "prompt", "x", error=f"error {name}", model=pl.lit(name))
+        for name in "ab"
+    ]
+    pl.concat(models).write_parquet(tmp_path / "t.parquet")
+    columns = {"id": "id", "outcome": "error", "model": "model"}
+    evidence = Evidence.from_table(tmp_path / "t.parquet", **columns)
+    report = groundfault.audit(evidence, compare=("a", "b"), ledger=False)
+    assert report.n == 300
+    report.write(tmp_path / "report")
+    result = groundfault.verify(tmp_path / "report", ledger=False)
+    assert result.checks[0].status == "passed", result.differences
 
 
 @pytest.mark.parametrize(

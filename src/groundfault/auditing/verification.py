@@ -285,8 +285,8 @@ def _repeat_audit(
             f"{error}; a report by a judge of no installed package is verified in Python: "
             "groundfault.verify(directory, judge=...)"
         ) from None
-    if data.units is None and isinstance(evidence, Evidence):
-        # reports of before took copies for examples of their own
+    # reports of before, which have no record of the grader, took copies for examples of their own
+    if data.units is None and data.grader is None and isinstance(evidence, Evidence):
         evidence = take_each_for_a_unit(evidence)
     with open_units(evidence) as units:
         prepared = prepare(units, plan, library, finders=(), compare=data.manifest.compare)
