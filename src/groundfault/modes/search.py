@@ -94,12 +94,12 @@ def search_inside(bars: Bars, strata: Strata) -> list[RuleProposal]:
     whole = strata.count_new(language.bits[contexts])
     rate = whole[1] / np.maximum(whole[0], 1)
     proposals = []
-    for places, allowed, support in (
-        (language.plain, language.pairs_in_contexts, language.pair_support),
-        (language.others, language.mixed[language.contexts], language.mixed_support),
+    for places, allowed in (
+        (language.plain, language.pairs_in_contexts),
+        (language.others, language.mixed[language.contexts]),
     ):
         best, rows = _Best(_TOP), (language.bits[contexts], language.bits[places])
-        for first, sums in _sum_blocks(*rows, strata, support[language.contexts]):
+        for first, sums in _sum_blocks(*rows, strata):
             row, column = np.nonzero(allowed[first : first + sums.shape[1]])
             units, losses, _ = sums[:, row, column]
             scores = score_counts(units, losses, units * rate[row + first], z)
@@ -173,7 +173,7 @@ def _sum(
 
 
 def _sum_blocks(
-    a: Bits, b: Bits, strata: Strata, support: Ints, *, upper: bool = False
+    a: Bits, b: Bits, strata: Strata, support: Ints | None = None, *, upper: bool = False
 ) -> Iterator[tuple[int, Floats]]:
     """Yield `sum_pairs` of some of the rows, with the place of the first of them: all pairs at once
     take gigabytes.
@@ -183,7 +183,7 @@ def _sum_blocks(
     step = max(1, _BLOCK // max(1, len(b)))
     for first in range(0, len(a), step):
         start, last = first if upper else 0, first + step
-        shared = support[first:last, start:]
+        shared = None if support is None else support[first:last, start:]
         yield first, _sum(a[first:last], b[start:], strata, shared, upper=upper)
 
 
