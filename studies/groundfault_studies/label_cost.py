@@ -1,7 +1,8 @@
 """Label cost: labels until the right verdict, of a default plan and of the paper's best bet.
 
 All audit the same draws: of the paper's pool, and of prompts that small models with known holes
-answered.
+answered. A default plan also starts from the failure modes of an earlier audit, of the same model
+or of a sibling without a hole.
 
 References
 ----------
@@ -10,7 +11,7 @@ arXiv:2605.07002."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -20,12 +21,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault import audit
 from groundfault.base.progress import Progress, listener
 from groundfault.base.streams import stream
+from groundfault.modes.mode import Mode
 from groundfault.render.words import plural
 from groundfault.sequential import Pool, SequentialAudit, SequentialPlan, policies
 from groundfault_studies.audit_runs import DEGRADATIONS, CachedPolicy, read_pool, words
-from groundfault_studies.known_holes import FOLDER, find_folder, read_holes
+from groundfault_studies.known_holes import FOLDER, HoleData, find_folder, read_holes
 from groundfault_studies.resuming import Rows, resume_rounds
 from groundfault_studies.shared_folder import require_shared
 from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
@@ -37,8 +40,14 @@ HOLE_REPLICATES = 20
 BETS = ("lr", "sr-lr", "lr-ui", "sr-lr-ui")
 """Of the paper; that with the lowest median is its best, setting by setting."""
 
-AIM = 0.15
-"""Share of the labels that the default is to save: 15 % fewer are reached or not, or not shown."""
+AIM, PRIOR_AIM = 0.15, 0.3
+"""Shares of the labels to be saved by the default, and by one that starts from an earlier audit."""
+
+EARLIER = 2000
+"""Prompts that the earlier audit saw, none of which is asked again."""
+
+REPAIRED = "repaired"
+"""Worlds in which all groups pass at the threshold, and the earlier modes are no more."""
 
 _SOURCE = (
     "Zhou et al. (2026), Adaptive auditing of AI systems with anytime-valid guarantees, "
@@ -48,10 +57,18 @@ _RULES: Mapping[str, dict[str, Any]] = {
     "paper": {"policy": "adaptive:paper", "sampling": "paper"},
     "guaranteed": {"policy": "adaptive"},
     "default": {},
+    "prior": {},
+    "sibling": {},
 }
+_SOLE = ("default", "prior", "sibling")
+"""Rules with the bets of a default plan."""
+_PRIORS = ("prior", "sibling")
+_ID = "example_id"
 _PROMPTS, _BELOW, _SHARE = 500, 0.05, 0.05
 _GROUPS = ("task", "language", "number_style", "digits", "negated", "aside")
 _RESAMPLES = 2000
+_WORLDS = 4
+"""Repaired worlds of each model and draw."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,13 +123,14 @@ def study(
     if holes.exists():
         data = read_holes(holes)
         models = [name for name in data.models if data.holes[name][1] is not None]
-        settings += [("known_holes", name) for name in models[: QUICK_MODELS if quick else None]]
+        named = models[: QUICK_MODELS if quick else None]
+        settings += [(source, name) for source in (FOLDER.name, REPAIRED) for name in named]
     rounds = [
         {
             f"{source}, {name}, {rule}, draw {draw}": (folder, source, name, rule, draw)
             for source, name in settings
             for rule in _RULES
-            if source == "pool" or draw <= HOLE_REPLICATES
+            if _is_run(source, rule, draw)
         }
         for draw in range(1, replicates + 1)
     ]
@@ -128,6 +146,13 @@ def study(
     return make(rows, replicates)
 
 
+def _is_run(source: str, rule: str, draw: int) -> bool:
+    """Whether a rule audits a draw of a source."""
+    if source == "pool":
+        return rule not in _PRIORS
+    return draw <= HOLE_REPLICATES and (source == FOLDER.name or rule == "prior")
+
+
 def audit_draw(folder: Path, source: str, name: str, rule: str, draw: int) -> Rows:
     """A row for each bet: what an audit by a rule comes to."""
     here = (_draw_pool if source == "pool" else _draw_prompts)(folder, name, draw)
@@ -138,21 +163,34 @@ def audit_draw(folder: Path, source: str, name: str, rule: str, draw: int) -> Ro
     policy = policies.get(details.get("policy", "logistic"))
     common: dict[str, Any] = {"threshold": here.threshold, "budget": here.budget, "seed": draw}
     common |= {"warm_up": getattr(policy, "warm_up", 0)}
+    if rule in _PRIORS:
+        earlier = name if rule == "prior" else _find_sibling(folder, name)
+        modes = _find_modes(folder, earlier, draw)
+        pool, common["prior"] = pool.declare_modes(modes, here.threshold)
     plans = {
         bet: SequentialPlan(**details, **common, bet=None if bet == "default" else bet)
-        for bet in (("default",) if rule == "default" else BETS)
+        for bet in (("default",) if rule in _SOLE else BETS)
     }
     remembered = CachedPolicy(policy)
+    worlds = [(here.scores, here.right)]
+    if source == REPAIRED:
+        worlds = list(_list_worlds(here, name, draw))
     rows = []
     for bet, plan in plans.items():
-        audit = SequentialAudit.of(pool, plan, policy=remembered)
-        audit.run(lambda query: float(here.scores[pool.position[query.id]]))
-        labels = audit.labelled if audit.verdict == here.right else here.budget
-        about = {"source": source, "setting": name, "rule": rule, "draw": draw}
-        rows.append(
-            about | {"bet": bet, "verdict": audit.verdict, "right": here.right, "labels": labels}
-        )
+        for scores, right in worlds:
+            audit = SequentialAudit.of(pool, plan, policy=remembered)
+            audit.run(lambda query: float(scores[pool.position[query.id]]))  # noqa: B023
+            labels = audit.labelled if audit.verdict == right else here.budget
+            about = {"source": source, "setting": name, "rule": rule, "draw": draw, "bet": bet}
+            rows.append(about | {"verdict": audit.verdict, "right": right, "labels": labels})
     return rows
+
+
+def _list_worlds(here: Draw, name: str, draw: int) -> Iterator[tuple[NDArray[np.float64], str]]:
+    """Scores of models without a failing group, which pass with the chance asked for."""
+    for world in range(_WORLDS):
+        chance = stream(draw, f"label cost repaired {name}", world).random(len(here.pool))
+        yield (chance < here.threshold).astype(np.float64), "audit passed"
 
 
 def _draw_pool(folder: Path, name: str, draw: int) -> Draw:
@@ -164,7 +202,7 @@ def _draw_pool(folder: Path, name: str, draw: int) -> Draw:
 
 def _draw_prompts(folder: Path, name: str, draw: int) -> Draw:
     pool, rows = _sample_prompts(folder, draw)
-    data = read_holes(find_folder(folder))
+    data = _holes(folder)
     scores = 1.0 - data.errors[name]
     threshold = round(float(scores.mean()) - _BELOW, 2)
     whole = _declare(data.examples)
@@ -177,13 +215,35 @@ def _draw_prompts(folder: Path, name: str, draw: int) -> Draw:
 @cache
 def _sample_prompts(folder: Path, draw: int) -> tuple[Pool, NDArray[np.int64]]:
     """A sample of the prompts, the same for all models, with groups of at least 5 % of it."""
-    examples = read_holes(find_folder(folder)).examples
+    examples = _holes(folder).examples
     rows = np.sort(stream(draw, "label cost").choice(examples.height, _PROMPTS, replace=False))
     table = examples[rows]
-    pool = _declare(table, words(table["prompt"]))
+    pool = replace(_declare(table, words(table["prompt"])), cases=table.sort(_ID))
     large = pool.sizes >= _SHARE * len(pool)
     names = tuple(name for name, enough in zip(pool.groups, large, strict=True) if enough)
     return replace(pool, groups=names, members=pool.members[large]), rows
+
+
+def _holes(folder: Path) -> HoleData:
+    return read_holes(find_folder(folder))
+
+
+def _find_sibling(folder: Path, name: str) -> str:
+    """The network without a hole that fails about as often."""
+    data = _holes(folder)
+    rates = {model: float(data.errors[model].mean()) for model in data.models}
+    controls = [model for model, (_, hole) in data.holes.items() if hole is None]
+    return min(controls, key=lambda model: abs(rates[model] - rates[name]))
+
+
+@cache
+def _find_modes(folder: Path, model: str, draw: int) -> tuple[Mode, ...]:
+    """The failure modes of a model on prompts that the draw does not hold."""
+    data, (_, asked) = _holes(folder), _sample_prompts(folder, draw)
+    rest = np.setdiff1d(np.arange(data.examples.height), asked)
+    seen = np.zeros(data.examples.height, dtype=np.bool_)
+    seen[stream(draw, "label cost earlier").choice(rest, EARLIER, replace=False)] = True
+    return audit(data.evidence(model, seen, True)).modes
 
 
 def _declare(table: pl.DataFrame, embedding: NDArray[np.float64] | None = None) -> Pool:
@@ -200,6 +260,9 @@ def _table(rows: Rows) -> PaperTable:
         "paper": ("paper's rule", "text"),
         "guaranteed": ("its bets with our guarantee", "text"),
         "default": ("default", "text"),
+        "prior": ("with an earlier audit", "text"),
+        "sibling": ("with a sibling's", "text"),
+        "prior from paper": ("earlier audit to paper's rule", "text"),
         "from paper": ("default to paper's rule", "text"),
         "from guaranteed": ("default to its bets", "text"),
         "wrong": ("wrong verdicts", "text"),
@@ -210,18 +273,23 @@ def _table(rows: Rows) -> PaperTable:
             f"{part['source'][0]}: {part['setting'][0]}, {plural(part['draw'].n_unique(), 'draw')}",
             compare_rules(part, part["draw"].n_unique()),
         )
-        for _, part in frame.group_by("source", "setting", maintain_order=True)
+        for (source, _), part in frame.group_by("source", "setting", maintain_order=True)
+        if source != REPAIRED
     ]
-    holes = frame.filter(pl.col("source") == FOLDER.name)
-    if len(holes):
-        models = holes["setting"].n_unique()
-        label = f"{FOLDER.name}: all {plural(models, 'model')}"
-        lines.append(PaperRow(label, compare_rules(holes, models)))
+    for source in (FOLDER.name, REPAIRED):
+        holes = frame.filter(pl.col("source") == source)
+        if len(holes):
+            models = holes["setting"].n_unique()
+            label = f"{source}: all {plural(models, 'model')}"
+            lines.append(PaperRow(label, compare_rules(holes, models)))
     note = (
         "Median labels over draws; where the right verdict did not come, the budget, 250, counts. "
         "Of the paper's four bets the one of lowest median is taken, with its policy and a burn-in "
         "of 40: by its own sampling, which keeps no error rate, so that fewer labels may be bought "
-        "by wrong verdicts; and by ours, with the claim of a default plan. Differences in percent "
+        "by wrong verdicts; and by ours, with the claim of a default plan. An earlier audit named "
+        f"failure modes by {EARLIER:,} other prompts, whose labels are not counted here; a sibling "
+        "is a network without a hole. In repaired worlds every prompt passes with the chance that "
+        "is asked for, and the earlier modes are no more. Differences in percent "
         f"with 95 % intervals of {_RESAMPLES:,} bootstrap samples of draws, and of models in the "
         "last line (percentiles). Right is what is so of the accuracies that scores are drawn by, "
         "or of all 10,000 prompts."
@@ -239,17 +307,20 @@ def compare_rules(part: pl.DataFrame, units: int) -> dict[str, Value]:
     units : int
         What is resampled for the interval: the draws of one setting, or several settings.
     """
-    best = {rule: _select_best_bet(part.filter(pl.col("rule") == rule)) for rule in _RULES}
+    run = [rule for rule in _RULES if rule in part["rule"]]
+    best = {rule: _select_best_bet(part.filter(pl.col("rule") == rule)) for rule in run}
     here: dict[str, Value] = {}
     for rule, audits in best.items():
-        bet = "" if rule == "default" else f" ({audits['bet'][0]})"
+        bet = "" if rule in _SOLE else f" ({audits['bet'][0]})"
         here[rule] = f"{np.median(audits['labels'].to_numpy()):g}{bet}"
     labels = {
         rule: audits["labels"].to_numpy().astype(np.float64).reshape(units, -1)
         for rule, audits in best.items()
     }
-    for rival in ("paper", "guaranteed"):
+    for rival in ("paper", "guaranteed") if "default" in labels else ():
         here[f"from {rival}"] = _format_saving(labels["default"], labels[rival])
+    if {"paper", "prior"} <= labels.keys():
+        here["prior from paper"] = _format_saving(labels["prior"], labels["paper"], PRIOR_AIM)
     wrong = (pl.col("verdict") != pl.col("right")) & (pl.col("verdict") != "inconclusive")
     shares = [audits.select(wrong.mean()).item() for audits in best.values()]
     here["wrong"] = " / ".join(f"{share:.0%}" for share in shares)
@@ -262,7 +333,7 @@ def _select_best_bet(audits: pl.DataFrame) -> pl.DataFrame:
     return audits.filter(pl.col("bet") == medians["bet"][0]).sort("setting", "draw")
 
 
-def _format_saving(ours: NDArray[np.float64], other: NDArray[np.float64]) -> str:
+def _format_saving(ours: NDArray[np.float64], other: NDArray[np.float64], aim: float = AIM) -> str:
     """The difference of medians in percent, and whether it reaches the aim; a row a unit."""
     change = f"{np.median(ours) / np.median(other) - 1:+.0%}".replace("-", "−")
     if len(ours) == 1:
@@ -270,5 +341,5 @@ def _format_saving(ours: NDArray[np.float64], other: NDArray[np.float64]) -> str
     at = stream(0, "label cost medians").integers(0, len(ours), (_RESAMPLES, len(ours)))
     resampled = (np.median(labels[at], axis=(1, 2)) for labels in (ours, other))
     low, high = np.quantile(next(resampled) / next(resampled) - 1, (0.025, 0.975))
-    verdict = "reached" if high <= -AIM else "not reached" if low > -AIM else "not shown"
+    verdict = "reached" if high <= -aim else "not reached" if low > -aim else "not shown"
     return f"{change} [{low:+.0%}, {high:+.0%}]: {verdict}".replace("-", "−")

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from groundfault.cli.main import cli
 from groundfault.errors import InputError
+from groundfault.sequential import Certificate
 
 COMMANDS = (
     "audit answers.csv --no-ledger",
@@ -147,3 +148,22 @@ def test_scores_named_like_a_failure_stop_a_sequential_audit() -> None:
     assert isinstance(result.exception, InputError)
     assert f"groundfault {command} --positive-is-bad if 1 is a failure" in str(result.exception)
     assert run(f"{command} --positive-is-bad").exit_code == 0
+
+
+def test_an_earlier_report_is_the_prior_of_a_sequential_audit() -> None:
+    table = pl.DataFrame({"id": range(400), "lang": ["de", "fr", "en", "ja"] * 100})
+    table = table.with_columns(error=(pl.col("lang") == "ja") | (pl.col("id") % 30 == 0))
+    table[:200].write_csv("earlier.csv")
+    table[200:].with_columns(score=1 - pl.col("error").cast(pl.Int8)).write_csv("now.csv")
+    assert run("audit earlier.csv --id id --outcome error --out report").exit_code == 0
+    command = (
+        "label run now.csv --id id --groups lang --threshold 0.8 --label file --seed 1 "
+        "--no-ledger --certificate"
+    )
+    assert run(f"{command} without.json").exit_code == 0
+    result = run(f"{command} with.json --prior report")
+    assert result.exit_code == 0, result.output
+    assert "1 group from 1 failure mode of report" in result.stderr
+    without, with_prior = (Certificate.load(f"{name}.json") for name in ("without", "with"))
+    assert set(with_prior.plan.prior or ()) < {count.group for count in with_prior.groups}
+    assert with_prior.labelled < without.labelled

@@ -8,8 +8,11 @@ from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
+import polars as pl
 import pytest
 
+import groundfault
+from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError
 from groundfault.sequential import ALL, Pool, SequentialAudit, verify_certificate
 from groundfault.sequential.answers import replay
@@ -99,3 +102,24 @@ def test_an_order_that_no_column_explains_is_not_found():
     content = {"ids": ["a"], "groups": {"all": "80", "x": "80"}, "generated": False}
     assert find_order(content, hash_content(content), "all") == ["all", "x"]
     assert find_order(content, "0" * 64, "all") is None
+
+
+def test_modes_of_an_earlier_audit_become_groups():
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"id": range(600), "lang": rng.choice(["de", "fr", "ja"], 600)})
+    hard = (table["lang"] == "ja").to_numpy()
+    table = table.with_columns(error=rng.random(600) < np.where(hard, 0.8, 0.1))
+    evidence = Evidence.from_table(table[:300], outcome="error", id="id")
+    modes = groundfault.audit(evidence).modes
+    pool = Pool.from_table(table[300:].drop("error"), id="id", groups=["lang"])
+    with_modes, prior = pool.declare_modes(modes, 0.85)
+    (rule,) = prior
+    assert "lang" in rule
+    assert 0.1 < prior[rule] < 0.4
+    assert set(with_modes.groups) == {*pool.groups, rule}
+    inside = with_modes.members[with_modes.groups.index(rule)]
+    assert (inside == (pool.cases["lang"] == "ja").to_numpy()).all()
+    # a mode that no case is in, and one that passes often enough, are left out
+    assert pool.declare_modes(modes, 0.05)[1] == {}
+    no_case = Pool.from_table(table[300:].filter(pl.col("lang") != "ja"), id="id")
+    assert no_case.declare_modes(modes, 0.85)[1] == {}

@@ -153,3 +153,40 @@ def test_a_failing_population_is_found():
         for seed in range(6)
     ]
     assert verdicts.count("failure mode found") >= 5
+
+
+@pytest.mark.parametrize("claim", ["population", "declared-groups"])
+def test_intervals_of_group_means_hold_at_once_whenever_one_stops(claim):
+    """The policy goes where luck ran out, and stops early: 20 audits of three groups."""
+    rates = {"a": 0.95, "b": 0.8, "c": 0.4}
+    missed, widths = 0, []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        names = np.repeat(list(rates), 60)
+        scores = (rng.random(180) < np.repeat(list(rates.values()), 60)).astype(float)
+        pool = Pool.from_arrays([f"{i:03}" for i in range(180)], {"g": names}, scores=scores)
+        audit = SequentialAudit(
+            pool, threshold=0.6, budget=75, policy="stratified", claim=claim, seed=seed
+        )
+        audit.run(replay(pool))
+        intervals = audit.certificate().find_intervals()
+        truth = rates if claim == "population" else {n: scores[names == n].mean() for n in rates}
+        missed += any(
+            not intervals[f"g={name}"][0] <= truth[name] <= intervals[f"g={name}"][1]
+            for name in rates
+        )
+        widths += [
+            (high - low) / (count.highest - count.lowest)
+            for count, (low, high) in zip(audit.groups, intervals.values(), strict=True)
+        ]
+    # a chance of 5% gives 5 or more of 20 in one of 400 such tests
+    assert missed <= 4
+    # of these cases the labels leave means possible, if all other cases pass or fail
+    assert claim == "population" or np.median(widths) < 0.85
+
+
+def test_the_papers_sampling_gives_no_interval():
+    pool = Pool.from_arrays(range(40), {"g": ["a", "b"] * 20}, scores=[1.0, 0.0] * 20)
+    audit = SequentialAudit(pool, threshold=0.8, sampling="paper", policy="uniform", seed=1)
+    audit.run(replay(pool))
+    assert audit.certificate().find_intervals() == {}

@@ -177,7 +177,7 @@ def test_what_is_no_certificate_is_refused(change):
 def test_settings_in_a_certificate_are_those_of_a_plan():
     settings = Certificate.load(STORED / "certificate.json").plan
     assert settings.to_plan() == PLAN
-    assert settings.__struct_fields__ == tuple(replace(PLAN, model="a").settings)
+    assert settings.__struct_fields__ == tuple(replace(PLAN, model="a", prior={"a": 0.1}).settings)
 
 
 def test_old_names_still_work():

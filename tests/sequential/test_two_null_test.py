@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from groundfault.errors import PlanError
-from groundfault.sequential import EProcess, Pool, SequentialAudit, SequentialPlan
+from groundfault.sequential import (
+    EProcess,
+    Pool,
+    SequentialAudit,
+    SequentialPlan,
+    verify_certificate,
+)
 from groundfault.sequential.answers import replay
 from groundfault.sequential.bets import Bet
 from groundfault.sequential.two_null_test import ModelWealth, share_of
@@ -150,3 +156,72 @@ def test_every_way_of_betting_by_group_starts_at_one():
         plan = SequentialPlan(threshold=Q, bet=kind + source)
         wealth = ModelWealth.begin(plan.bets("model"), plan.group_bets, 4, plan.joint_bets)
         assert wealth.warm_start(scores, Q).log_e == 0 if scores else wealth.log_e == 0
+
+
+def make_prior_world(seed: int, means: dict[str, float]) -> Pool:
+    rng = np.random.default_rng(seed)
+    names = np.repeat(list(means), 60)
+    scores = rng.random(len(names)) < np.repeat(list(means.values()), 60)
+    return Pool.from_arrays(range(len(names)), {"g": names}, scores=scores.astype(float))
+
+
+def audit_with_prior(seed: int, means: dict[str, float], **settings) -> SequentialAudit:
+    pool = make_prior_world(seed, means)
+    audit = SequentialAudit(pool, threshold=0.8, seed=seed, **settings)
+    audit.run(replay(pool))
+    return audit
+
+
+def test_an_earlier_mode_saves_labels():
+    means = {"a": 0.9, "b": 0.9, "c": 0.3, "d": 0.9, "e": 0.9}
+    labels = {
+        len(prior): np.median(
+            [audit_with_prior(seed, means, prior=prior).labelled for seed in range(9)]
+        )
+        for prior in ({}, {"g=c": 0.3})
+    }
+    assert labels[1] <= 0.7 * labels[0]
+
+
+def test_a_wrong_prior_keeps_the_error_rate():
+    """All groups pass at the threshold, and the prior says that two of them fail."""
+    means = dict.fromkeys("abcde", 0.8)
+    prior = {"g=a": 0.1, "g=d": 0.6}
+    audits = [
+        audit_with_prior(seed, means, prior=prior, policy="oracle:g=a", budget=40)
+        for seed in range(400)
+    ]
+    wrong = np.mean([audit.verdict == "failure mode found" for audit in audits])
+    assert wrong <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
+
+
+def test_a_wrong_prior_costs_at_most_half_of_the_wealth():
+    wrong = ModelWealth.begin([], [BET], 10, prior={"sound": [BET]})
+    alone = ModelWealth.begin([], [BET], 10)
+    for group, score in [("sound", 1)] * 50 + [("failing", 0)] * 9:
+        wrong, alone = (w.update(group, score, Q, None) for w in (wrong, alone))
+    assert wrong.log_e >= alone.log_e - np.log(2)
+
+
+def test_a_prior_is_sealed_stored_and_verified():
+    audit = audit_with_prior(1, {"a": 0.9, "b": 0.2}, prior={"g=b": 0.2})
+    certificate = audit.certificate()
+    assert certificate.plan.prior == {"g=b": 0.2}
+    assert certificate.plan.to_plan() == audit.plan
+    assert verify_certificate(certificate, policy=True).reproduces
+    assert audit.seal != audit_with_prior(1, {"a": 0.9, "b": 0.2}).seal
+    assert SequentialPlan(threshold=0.8, prior={}) == SequentialPlan(threshold=0.8)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"prior": {"g=a": 0.9}}, "below the threshold"),
+        ({"prior": {"g=z": 0.1}}, "group of the prior"),
+        ({"prior": {"g=a": 0.1}, "claim": "literal"}, "about declared groups"),
+    ],
+)
+def test_a_prior_that_fits_no_audit_is_refused(settings, message):
+    pool = make_prior_world(0, {"a": 0.9, "b": 0.2})
+    with pytest.raises(PlanError, match=message):
+        SequentialAudit(pool, threshold=0.8, **settings)

@@ -85,3 +85,15 @@ def test_a_study_that_was_stopped_goes_on(
     assert [row.label for row in first.tables[0].rows] == ["pool: Large, 2 draws"]
     again = label_cost.study(shared, replicates=2, keep=keep, progress=pytest.fail)
     assert again == first
+
+
+def test_an_earlier_audit_saves_labels_and_a_repaired_model_is_not_accused(shared: Path) -> None:
+    rules = ("default", "prior", "sibling")
+    labels = {
+        rule: label_cost.audit_draw(shared, "known_holes", "number_words#1", rule, 1)[0]["labels"]
+        for rule in rules
+    }
+    assert max(labels["prior"], labels["sibling"]) <= 0.7 * labels["default"]
+    rows = label_cost.audit_draw(shared, label_cost.REPAIRED, "number_words#1", "prior", 1)
+    assert len(rows) == 4
+    assert sum(row["verdict"] == "failure mode found" for row in rows) <= 1

@@ -25,6 +25,7 @@ from groundfault.readers.safely import json_file
 from groundfault.readers.table import read_table
 from groundfault.render.page import Table
 from groundfault.render.sequential_page import format_progress, outline_state, tabulate_prospects
+from groundfault.render.words import plural
 from groundfault.sequential import Certificate, Confirmation, SequentialAudit, policies
 from groundfault.sequential.labelling import Answer
 from groundfault.sequential.plan import SequentialPlan
@@ -86,9 +87,10 @@ sequential_plan_options = apply(
     [
         derive_options(
             SequentialPlan,
-            "model threshold burn_in alpha policy claim sampling epsilon warm_up seed",
+            "model threshold burn_in alpha policy prior claim sampling epsilon warm_up seed",
             group=RULE,
             model={"metavar": "NAME"},
+            prior={"metavar": "REPORT"},
             warm_up={"default": None, "show_default": False},
         ),
         derive_options(
@@ -103,13 +105,23 @@ sequential_plan_options = apply(
 """What is decided before the first label."""
 
 
-def read_sequential_plan(options: dict[str, Any]) -> SequentialPlan:
-    """Return the plan that the options describe."""
+def read_cases_and_plan(options: dict[str, Any], scores: str | None) -> tuple[Pool, SequentialPlan]:
+    """Return the pool and the plan that the options describe, with the modes of a prior."""
+    pool, prior = call(read_pool, options, options, scores=scores), None
+    if options["prior"]:
+        from groundfault.auditing.report import Report
 
+        modes = Report.load(options["prior"]).modes
+        pool, prior = pool.declare_modes(modes, options["threshold"])
+        click.echo(
+            f"{plural(len(prior), 'group')} from {plural(len(modes), 'failure mode')} of "
+            f"{options['prior']}",
+            err=True,
+        )
     warm_up = options["warm_up"]
     if warm_up is None:
         warm_up = getattr(policies.get(options["policy"]), "warm_up", 0)
-    return call(SequentialPlan, options, warm_up=warm_up)
+    return pool, call(SequentialPlan, options, warm_up=warm_up, prior=prior)
 
 
 def _list_labellers(
@@ -195,8 +207,7 @@ def run(*, json_path: str | None, **options: Any) -> Result:
 
     _check_labelling(options)
     is_replayed = options["label"] == "file"
-    pool = call(read_pool, options, options, scores=options["scores"] if is_replayed else None)
-    plan = read_sequential_plan(options)
+    pool, plan = read_cases_and_plan(options, options["scores"] if is_replayed else None)
     look_up = replay(pool) if is_replayed else None
     audit = SequentialAudit.of(
         pool, plan, ledger=call(choose_ledger, options), reopen=options["reopen"]
@@ -288,8 +299,7 @@ def plan(*, progress: Progress, **options: Any) -> Result:
     Do so before the first label. For each world the table gives how often each verdict is reached,
     and after how many labels.
     """
-    pool = call(read_pool, options, options, scores=None)
-    settings = read_sequential_plan(options)
+    pool, settings = read_cases_and_plan(options, None)
     prospects = call(forecast_stopping, options, pool, settings, policy=None, progress=progress)
     advice = advise_burn_in(prospects, settings.alpha)
     data = {

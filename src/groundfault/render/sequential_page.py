@@ -41,7 +41,8 @@ _ADAPTIVE = (
 )
 
 _BOUNDS = (
-    "What the mean of a group can still be counts every case of it, and holds whenever one stops."
+    "The range of each mean{} holds for all groups at once, and whenever you stop, with a chance "
+    "of at least {:g}%."
 )
 _VALID = (
     "Both e-values may be read after every label, and the audit may stop at any time: the chance "
@@ -157,8 +158,9 @@ def describe_left_out(certificate: Certificate) -> str:
 def _describe_groups(certificate: Certificate) -> Iterator[str]:
     """Yield how to read the groups: labels, and the range that each mean can still have."""
     yield _ADAPTIVE
-    if certificate.bounds_means:
-        yield _BOUNDS
+    if certificate.guaranteed:
+        whose = "" if certificate.is_about_pool else ", for new cases,"
+        yield _BOUNDS.format(whose, 100 * (1 - certificate.plan.alpha))
     if certificate.left_out:
         yield describe_left_out(certificate)
 
@@ -167,7 +169,7 @@ def tabulate_groups(certificate: Certificate) -> Table:
     """Tabulate the declared groups, the lowest mean first; those without a label stand last."""
     # stable, so that groups with equal means keep the order in which they were declared
     results = sorted(certificate.groups, key=lambda r: (r.mean is None, r.mean or 0.0))
-    bounded = certificate.bounds_means
+    intervals = certificate.find_intervals()
     return tabulate(
         "Groups",
         results,
@@ -177,9 +179,13 @@ def tabulate_groups(certificate: Certificate) -> Table:
         Number("Unscored", lambda r: r.unscored or None),
         Number("Errors", lambda r: f"{r.errors:g}"),
         Number("Mean of labels", lambda r: None if r.mean is None else f"{r.mean:.2f}"),
-        Number("Mean can be", lambda r: f"{r.lowest:.2f} to {r.highest:.2f}" if bounded else None),
+        Number("Mean can be", lambda r: _format_interval(intervals.get(r.group))),
         drop=True,
     )
+
+
+def _format_interval(interval: tuple[float, float] | None) -> str | None:
+    return None if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
 
 
 def _unlabelled(certificate: Certificate) -> Iterator[str]:

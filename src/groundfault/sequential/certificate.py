@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
+import numpy as np
 
+from groundfault.base.arrays import Bools, Places
 from groundfault.base.deprecation import rename_members, warn_renamed
 from groundfault.base.machine import version
 from groundfault.errors import InputError
 from groundfault.sequential.bets import Shares
-from groundfault.sequential.draws import SealedKey
+from groundfault.sequential.draws import Cells, SealedKey
 from groundfault.sequential.plan import (
     ClaimName,
     Sampling,
@@ -24,6 +26,7 @@ from groundfault.sequential.pool import from_hex
 from groundfault.sequential.record import LedgerPlace, write_pair
 from groundfault.sequential.stored_result import StoredResult
 from groundfault.sequential.two_null_test import Verdict
+from groundfault.stats.prediction_powered import find_interval
 
 if TYPE_CHECKING:
     from groundfault.sequential.session import SequentialAudit
@@ -63,6 +66,7 @@ class SequentialSettings(
     shares: Shares
     idle_mass: bool
     model: str = ""
+    prior: dict[str, float] | None = None
 
     def to_plan(self) -> SequentialPlan:
         """Return the plan with these settings.
@@ -192,6 +196,10 @@ class Judgement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     score: float | None
 
 
+_ENDLESS = 10**9
+"""Size of a population of which any number of cases can be drawn."""
+_STEPS = 200
+"""Means that intervals are rounded outwards to: half a point is finer than any audit tells."""
 _FOUND = "failure mode found"
 
 
@@ -354,6 +362,57 @@ class Certificate(StoredResult, frozen=True, omit_defaults=True):
         A case that may be answered anew, or is one of endless draws, leaves the mean open.
         """
         return self.plan.claim != "rates" and not self.pool.generated
+
+    def find_intervals(self) -> dict[str, tuple[float, float]]:
+        """Return an interval of the mean of each group: of the population, or of these cases.
+
+        Which of the two is the plan's claim. All intervals hold at once, and whenever the audit
+        stops, with a chance of at least 1 - alpha under the assumptions of the claim. They are
+        found by bets on the cases that were drawn from the group or from one that contains it.
+        Cases without a score widen them. Without a guarantee there are no intervals.
+
+        References
+        ----------
+        Waudby-Smith and Ramdas (2024), https://doi.org/10.1093/jrsssb/qkad009.
+        """
+        if not self.guaranteed:
+            return {}
+        n_cases = len(self.pool.ids)
+        position = {name: i for i, name in enumerate(self.pool.ids)}
+        inside = {name: from_hex(text, n_cases) for name, text in self.pool.groups.items()}
+        closed = [point for point in self.rounds if point.closed]
+        drawn = np.array([position[point.id] for point in closed], dtype=np.intp)
+        scores = np.array([np.nan if p.score is None else p.score for p in closed], dtype=float)
+        names = [count.group for count in self.groups]
+        sound = self._find_sound_draws(drawn, np.stack([inside[name] for name in names]))
+        intervals = {}
+        for name, is_sound in zip(names, sound, strict=True):
+            own = inside[name][drawn]
+            covers = np.array(
+                [p.group is not None and inside[p.group][inside[name]].all() for p in closed],
+                dtype=np.bool_,
+            )
+            size = int(inside[name].sum()) if self.is_about_pool else _ENDLESS
+            low, high = (
+                find_interval(
+                    np.nan_to_num(scores[own], nan=missing), np.zeros(own.sum()), size, 0.0,
+                    self.plan.alpha / len(names), fair=(is_sound & covers)[own], steps=_STEPS,
+                )[end][0]
+                for end, missing in enumerate((0.0, 1.0))
+            )  # fmt: skip
+            intervals[name] = (float(low), float(high))
+        return intervals
+
+    def _find_sound_draws(self, drawn: Places, members: Bools) -> Bools:
+        """Return before which draws no cell of a group was used up: bool, shape (G, T)."""
+        sound = np.ones((len(members), len(drawn)), dtype=np.bool_)
+        if self.plan.claim != "population" or self.pool.generated:
+            return sound
+        cells, available = Cells.of(members), np.ones(members.shape[1], dtype=np.bool_)
+        for step, position in enumerate(drawn):
+            sound[:, step] = ~(members & ~cells.find_open(available)).any(axis=1)
+            available[position] = False
+        return sound
 
     @property
     def unlabelled(self) -> tuple[str, ...]:

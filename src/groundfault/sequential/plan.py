@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import wraps
+from itertools import chain
 from math import ceil
 from typing import Any, Literal, TypeVar, get_args
 
@@ -86,6 +87,8 @@ _LOWER_POINTS, _FAST_ETA, _PAPER_ETA = (0.2, 0.4), 0.3, 0.1
 _AUDITOR_SHARES = (0.12 / 0.15, 0.09 / 0.15, 0.06 / 0.15, 0.10 / 0.15)
 # the paper's least share of a failure mode
 _LITERAL_EPSILON = 0.05
+# a group that failed throughout may pass once: one score of 1 must not cost all
+_LOWEST_PRIOR = 0.05
 _APART, _JOINT = "group-", "joint-"
 
 
@@ -149,11 +152,22 @@ class SequentialPlan:
         Whether shares that have not started count; left out, unless sampling is the paper's.
     model : str
         Name of who answers, where several are asked the same cases: an audit each.
+    prior : mapping of str to float, optional
+        Failure modes of an earlier audit, to look at and bet on first. They are groups with their
+        expected mean scores (`Pool.declare_modes`), of the last version or of another model.
 
     Raises
     ------
     PlanError
         If a setting is out of range, or contradicts another.
+
+    Notes
+    -----
+    A prior leaves the error rate alone: it is fixed before the first score, so that a bet on it is
+    a fair game where the null is true, whatever the prior says and wherever it is from. Right ones
+    save labels. Wrong ones cost at most the half of the wealth that is staked on them, log(2) in
+    log wealth, and the labels that the policy spends to see that they are wrong. The scores that
+    the prior was learnt from must not be asked for again.
     """
 
     threshold: float
@@ -175,12 +189,14 @@ class SequentialPlan:
     shares: Shares | None = None
     idle_mass: bool | None = None
     model: str = ""
+    prior: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
         self._check_words()
         self._check_numbers()
         self._fill()
-        for bet in (*self.bets("model"), *self.group_bets, *self.joint_bets, *self.bets("auditor")):
+        shared = (self.bets("model"), self.group_bets, self.joint_bets, *self.prior_bets.values())
+        for bet in (*chain(*shared), *self.bets("auditor")):
             bet.require_side(self.threshold)
 
     def _check_words(self) -> None:
@@ -223,6 +239,16 @@ class SequentialPlan:
             raise PlanError(
                 f"budget={self.budget} leaves nothing to test after warm_up={self.warm_up}"
             )
+        for name, mean in (self.prior or {}).items():
+            if not (is_number(mean) and 0 <= mean < self.threshold):
+                raise PlanError(
+                    f"prior={{{name!r}: {mean!r}}} must be a mean score from 0 to below the "
+                    f"threshold, {self.threshold:g}"
+                )
+        if self.prior and (self.sampling == "paper" or self.claim == "literal"):
+            raise PlanError("a prior is about declared groups: leave out prior, or this claim")
+        # an empty one changes no seal
+        object.__setattr__(self, "prior", dict(self.prior) if self.prior else None)
 
     def _number(self, name: str) -> float:
         value = getattr(self, name)
@@ -296,6 +322,17 @@ class SequentialPlan:
     def joint_bets(self) -> tuple[Bet, ...]:
         """Return the bets against the model's null whose wealth is multiplied over groups."""
         return self.bets("model", _JOINT)
+
+    @property
+    def prior_bets(self) -> dict[str, tuple[Bet, ...]]:
+        """Return the bets on each group of the prior: on its mean, and on the grid's."""
+        # the earlier mean may have moved: a second bet learns it anew
+        assert self.eta is not None
+        grid = Bet("lr-ui", grid=tuple(self.grid or ()), eta=self.eta)
+        return {
+            name: (Bet("lr", alternative=max(mean, _LOWEST_PRIOR)), grid)
+            for name, mean in (self.prior or {}).items()
+        }
 
     def min_cases(self, total: int) -> int:
         """Return the fewest cases with a share of at least epsilon among ``cases``; 1 without an

@@ -19,6 +19,7 @@ from groundfault.core.candidate import Candidate
 from groundfault.core.column_names import require_direction
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError
+from groundfault.modes.mode import Mode
 from groundfault.readers.table import read_table
 from groundfault.sequential import pool_parsing
 
@@ -290,6 +291,41 @@ class Pool:
             return self
         names = tuple(name for name, chosen in zip(self.groups, mask, strict=True) if chosen)
         return replace(self, groups=names, members=_freeze(self.members[mask]), stored_hash="")
+
+    def declare_modes(
+        self, modes: Iterable[Mode], threshold: float
+    ) -> tuple[Pool, dict[str, float]]:
+        """Declare failure modes of an earlier audit as groups, and return their expected means.
+
+        Parameters
+        ----------
+        modes : iterable of Mode
+            Of a report on other cases: of the last version, or of another model.
+        threshold : float
+            Modes with an expected mean of this or more are left out, and modes that no case is in.
+
+        Returns
+        -------
+        (pool, prior)
+            For `SequentialPlan`, the mean of each group that was declared, named by its rule.
+
+        Raises
+        ------
+        InputError
+            If the pool has no columns, or not those that a rule reads.
+        """
+        if self.cases is None:
+            raise InputError("a pool of arrays has no columns for rules: make it by from_table")
+        masks, prior = dict(zip(self.groups, self.members, strict=True)), dict[str, float]()
+        for mode in modes:
+            mean = 1.0 - (mode.rate if mode.corrected is None else mode.corrected)
+            inside = mode.holds(self.cases).to_numpy()
+            if mean < threshold and inside.any():
+                masks[mode.rule] = inside
+                prior[mode.rule] = min(mean, prior.get(mode.rule, 1.0))
+        names = tuple(sort_groups(masks, ALL))
+        members = _freeze(np.stack([masks[name] for name in names]))
+        return replace(self, groups=names, members=members, stored_hash=""), prior
 
     @property
     def _content(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from groundfault.auditing.verification_checks import differences_of
 from groundfault.base.arrays import Bools
 from groundfault.base.deprecation import rename_members, warn_renamed
 from groundfault.base.ledgers import LedgerChoice, find_ledger
-from groundfault.errors import InputError, LedgerError, PlanError
+from groundfault.errors import InputError, LedgerError, PlanError, require_name
 from groundfault.sequential import policies
 from groundfault.sequential.certificate import Certificate, GroupCount, certify
 from groundfault.sequential.claims import Claim, LabelCounts
@@ -205,6 +205,8 @@ class SequentialAudit(RecordedSession[Verdict]):
         self.pool, self.plan, self.policy = pool, plan, policy
         self.seal = plan.seal(pool.hash)
         self.claim = Claim.of(plan, pool)
+        for name in plan.prior or ():
+            require_name("group of the prior", name, self.claim.pool.groups)
         self.record = AuditRecord(ledger, self.seal)
         key = (draws or Draws.begin(plan.seed)).sealed_key
         header = {

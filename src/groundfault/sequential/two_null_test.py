@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, get_args
@@ -14,8 +14,9 @@ from groundfault.sequential.eprocess import EProcess
 from groundfault.sequential.plan import SequentialPlan
 from groundfault.stats.betting import log_mean
 
-Sharing = Literal["alike", "apart", "joint"]
-"""Whether a bet has one wealth for all rounds, or one for each group, added up or multiplied."""
+Sharing = Literal["alike", "apart", "joint", "prior"]
+"""Whether a bet has one wealth for all rounds, or one for each group, added up or multiplied; or
+one for each group of a prior, multiplied, with bets of its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +25,7 @@ class GroupWealth:
 
     Attributes
     ----------
-    sharing : {"alike", "apart", "joint"}
+    sharing : {"alike", "apart", "joint", "prior"}
     fresh : EProcess
         Of a group that no bet was placed on yet.
     by_group : tuple of (str or None, EProcess)
@@ -47,6 +48,8 @@ class GroupWealth:
     ) -> GroupWealth:
         """Return the wealth after one more score of a case that was drawn from a group."""
         key = None if self.sharing == "alike" else group
+        if self.sharing == "prior" and group not in dict(self.by_group):
+            return self
         after = dict(self.by_group).get(key, self.fresh).update(score, threshold, forecast=forecast)
         # a group keeps its place: the order of the first bets gives the shares
         return replace(self, by_group=tuple({**dict(self.by_group), key: after}.items()))
@@ -74,11 +77,21 @@ class ModelWealth:
 
     @classmethod
     def begin(
-        cls, alike: Sequence[Bet], apart: Sequence[Bet], groups: int, joint: Sequence[Bet] = ()
+        cls,
+        alike: Sequence[Bet],
+        apart: Sequence[Bet],
+        groups: int,
+        joint: Sequence[Bet] = (),
+        prior: Mapping[str, Sequence[Bet]] | None = None,
     ) -> ModelWealth:
         """Return the wealth before the first score."""
-        kinds = zip(get_args(Sharing), (alike, apart, joint), strict=True)
-        parts = (GroupWealth(kind, EProcess.begin(bets)) for kind, bets in kinds if bets)
+        kinds = zip(get_args(Sharing), (alike, apart, joint), strict=False)
+        parts = [GroupWealth(kind, EProcess.begin(bets)) for kind, bets in kinds if bets]
+        if prior:
+            # as many bets as all others together: half of the wealth
+            own = tuple((name, EProcess.begin(bets)) for name, bets in prior.items())
+            others = [bet for part in parts for bet in part.fresh.bets]
+            parts.append(GroupWealth("prior", EProcess.begin(others), own))
         return cls(tuple(parts), groups)
 
     @cached_property
@@ -160,7 +173,9 @@ class TwoNullTest:
             How many groups, or sets of cases, bets may be placed on.
         warm_up : sequence of float
         """
-        model = ModelWealth.begin(plan.bets("model"), plan.group_bets, groups, plan.joint_bets)
+        model = ModelWealth.begin(
+            plan.bets("model"), plan.group_bets, groups, plan.joint_bets, plan.prior_bets
+        )
         auditor = EProcess.begin(plan.bets("auditor"))
         if not len(warm_up):
             return cls(model, auditor)

@@ -97,6 +97,8 @@ class History:
     group_indices : intp array, shape (T,)
         The group of each round; -1 where cases were named.
     claimed, staked : bool arrays, shape (T,)
+    prior : mapping of str to float
+        Mean scores of groups that an earlier audit found to fail.
     """
 
     threshold: float
@@ -112,6 +114,7 @@ class History:
     group_indices: Places
     claimed: Bools
     staked: Bools
+    prior: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def open(self) -> Bools:

@@ -364,6 +364,7 @@ __getattr__ = rename_attributes(
 
 
 _EDGE = 1e-9  # keeps a relative entropy finite
+_PRIOR_SCORES = 8  # scores that an earlier mean counts as: as many without a failure overrule it
 
 
 @dataclass(frozen=True)
@@ -412,11 +413,24 @@ class Learned:
         useful, means = predict_group_rests(history, draws)
         if not len(useful):
             return None
+        for column, group in enumerate(useful):
+            if (mean := history.prior.get(history.groups[group])) is not None:
+                means[:, column] = _draw_means(history, int(group), mean, len(means), rng)
         targets = history.rest_targets[useful]
         gains = _compute_gain(means, targets).mean(axis=0)
         # no draw is short of the target: claim the nearest, so that a sound model can pass
         value = gains if gains.any() else targets - means.mean(axis=0)
         return Query(history.groups[useful[value.argmax()]], claim=True)
+
+
+def _draw_means(
+    history: History, group: int, prior: float, count: int, rng: np.random.Generator
+) -> Floats:
+    """Draw the mean of a group of a prior, by the scores in it and as many as the prior counts."""
+    seen = int(history.counts[group])
+    total = float(history.means[group]) * seen if seen else 0.0
+    passes, failures = total + _PRIOR_SCORES * prior, seen - total + _PRIOR_SCORES * (1 - prior)
+    return rng.beta(max(passes, _EDGE), max(failures, _EDGE), count)
 
 
 def _compute_gain(means: Floats, targets: Floats) -> Floats:
