@@ -89,10 +89,11 @@ def test_files(name: str, tmp_path: Path) -> None:
 
 
 OPTIONS = {
-    "no such file": (["nowhere.csv", "--outcome", "error"], "does not exist"),
+    "no such file": (["nowhere.csv", "--outcome", "error"], "does not exist; check the folder"),
+    "a file of another name": (["tt.csv", "--outcome", "error"], "did you mean t.csv?"),
     "no such column": (["t.csv", "--outcome", "wrong"], "no column 'wrong'"),
     "no such id": (["t.csv", "--id", "item", "--outcome", "error"], "no column 'item'"),
-    "malformed rule": (["t.csv", "--outcome", "error", "--candidate", "a: words >"], "not SQL"),
+    "malformed rule": (["t.csv", "--outcome", "error", "--candidate", "a: words >"], "such as"),
     "rule on no column": (
         ["t.csv", "--outcome", "error", "--candidate", "a: chars > 1"],
         "'chars'",

@@ -18,7 +18,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from numbers import Integral
+from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -115,6 +117,20 @@ def require_name(
         known = ", ".join(map(str, [*names][:20])) or "none"
         known += ", ..." if len(names) > 20 else ""
         raise error(f"{where and f'{where}: '}there is no {kind} {value!r}; there are {known}")
+
+
+def describe_missing(path: Path) -> str:
+    """Return that a file is not there, with the name in its folder that is most like it.
+
+    Examples
+    --------
+    >>> describe_missing(Path("no/such/folder/runs.csv"))
+    'no/such/folder/runs.csv does not exist; check the folder and the name'
+    """
+    names = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = get_close_matches(path.name, names, 1)
+    advice = f"did you mean {path.parent / near[0]}?" if near else "check the folder and the name"
+    return f"{path} does not exist; {advice}"
 
 
 def require_whole(

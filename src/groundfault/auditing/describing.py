@@ -407,7 +407,7 @@ def choose_columns(audit: PreparedAudit, columns: Sequence[str] | None) -> tuple
     if not names:
         raise InputError(
             "no column of prose was known before the answers, so there is nothing to describe: "
-            f"name columns to show (--text); there are {', '.join(visible.attributes[:12])}"
+            f"name columns to show (--text) among {', '.join(visible.attributes[:12])}"
         )
     return names
 

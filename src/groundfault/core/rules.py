@@ -15,6 +15,7 @@ needs one becomes a regular expression."""
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -197,7 +198,11 @@ def _parse(text: str) -> Rule:
     except RecursionError:
         raise RuleError(f"{_short(text)} is nested too deeply") from None
     except SqlglotError as error:
-        raise RuleError(f"{_short(text)} is not SQL: {first_line(error)}") from None
+        why = re.sub(r" missing for <class .*?>", " is missing", first_line(error))
+        example = "\"lang = 'de' AND turns > 3\""
+        raise RuleError(
+            f"{_short(text)} is not SQL, which a rule is written in, such as {example}: {why}"
+        ) from None
     select = trees[0] if len(trees) == 1 else None
     if (
         not isinstance(select, exp.Select)

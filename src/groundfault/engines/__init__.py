@@ -18,7 +18,7 @@ import polars as pl
 from groundfault.base.arrays import Ints
 from groundfault.base.registry import open_registry
 from groundfault.core.rules import Rule, quote
-from groundfault.errors import InputError, RuleError, first_line
+from groundfault.errors import InputError, RuleError, describe_missing, first_line
 
 SCORED, ROWS = "rows of group that were scored", "rows of group"
 """Columns of a table of groups: how many rows have a loss, and how many there are."""
@@ -221,7 +221,7 @@ def list_files(source: str | Path) -> tuple[str, ...]:
     """
     place = Path(source)
     if not place.exists():
-        raise InputError(f"{place} does not exist")
+        raise InputError(describe_missing(place))
     files = sorted(p for p in place.iterdir() if p.is_file()) if place.is_dir() else [place]
     # what a job of Spark leaves beside its files: _SUCCESS, .part-0.crc
     files = [path for path in files if path.name[0] not in "._"]

@@ -27,7 +27,7 @@ from groundfault.base.progress import Progress, listener
 from groundfault.base.reading import read_json_object, readable
 from groundfault.core.column_names import means_pass, names_a_thing
 from groundfault.core.roles import Roles, read_roles
-from groundfault.errors import InputError, first_line
+from groundfault.errors import InputError, describe_missing, first_line
 from groundfault.readers.account import Account, LogRead
 from groundfault.readers.configurations import Setup, name_configurations, split_source
 from groundfault.readers.log import ORIGIN, RUN, PackedRows
@@ -354,7 +354,7 @@ def _expand(source: str | Path) -> list[Path]:
         if names:
             return [Path(name) for name in names]
         raise InputError(f"no file matches {source}")
-    raise InputError(f"{path} does not exist")
+    raise InputError(describe_missing(path))
 
 
 def _recognise(

@@ -12,7 +12,7 @@ import polars as pl
 
 from groundfault.base.files import spell_path
 from groundfault.base.reading import readable
-from groundfault.errors import InputError, first_line
+from groundfault.errors import InputError, describe_missing, first_line
 from groundfault.readers.configurations import CONFIGURATION, split_source
 from groundfault.readers.safely import (
     POINTER,
@@ -218,7 +218,7 @@ def _spell_out(source: Any) -> Any:
 
 def _read_path(path: Path, text: Sequence[str]) -> tuple[pl.DataFrame, tuple[str, ...]]:
     if not path.exists():
-        raise InputError(f"{path} does not exist")
+        raise InputError(describe_missing(path))
     if not path.is_dir():
         _check_files([path])
         return _read_file(path, text), (spell_path(path),)
