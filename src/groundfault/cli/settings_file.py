@@ -16,6 +16,7 @@ import click
 
 from groundfault.base.files import write_text
 from groundfault.base.progress import Progress
+from groundfault.base.reading import read_text
 from groundfault.base.registry import load_object
 from groundfault.cli import shared
 from groundfault.cli.command import GroupedOption, command, list_typed
@@ -124,7 +125,7 @@ def list_keys() -> dict[str, GroupedOption]:
 def _load(place: Path) -> dict[str, Any]:
     """Return the table of settings in a file; empty where it has none."""
     try:
-        content = tomllib.loads(place.read_text(encoding="utf-8"))
+        content = tomllib.loads(read_text(place))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{place} is not valid TOML: {error}") from None
     table: dict[str, Any] = content
@@ -151,8 +152,12 @@ def _convert(place: Path, option: GroupedOption, value: Any) -> Any:
         )
     except click.BadParameter as error:
         raise InputError(f"{place}: {option.key} = {value!r}: {error.message}") from None
-    is_path = (option.metavar or "").startswith("FILE") and "://" not in str(value)
-    if is_path and place.parent != Path.cwd():
+    if "URL" in (option.metavar or "") and "://" in str(value):
+        raise InputError(
+            f"{place}: {option.key} names a server, and no server is connected to because a file "
+            f"says so: name it with {option.opts[0]}, or for a ledger in $GROUNDFAULT_LEDGER"
+        )
+    if (option.metavar or "").startswith("FILE") and place.parent != Path.cwd():
         return str(place.parent / value)
     return value
 

@@ -161,6 +161,8 @@ def check_lines(path: Path) -> None:
     if head(path).startswith(_COMPRESSED):
         # polars would unpack it, to any size
         raise InputError(f"{path} is compressed; unpack it first, and name the unpacked file")
+    if head(path).startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError(f"{path} is UTF-16 text; convert it first (iconv -f UTF-16 -t UTF-8)")
     length = 0
     with readable(path), path.open("rb") as stream:
         while part := stream.read(1 << 24):

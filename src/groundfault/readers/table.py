@@ -38,6 +38,9 @@ _TEXT_FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson")
 _SUFFIXES = (*_TEXT_FORMATS, *PARQUET, ".arrow", ".feather", ".ipc")
 _KINDS = "CSV, TSV, JSONL, Parquet or Arrow"
 _STATE, _INFO, _SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
+# a column holds dates that no calendar names: days from 1970 of the years 1 to 9999 are kept
+_DAYS = (-719_162, 2_932_896)
+_DAY_UNITS = {"day": 1, "ms": 86_400_000, "us": 86_400_000_000}
 # the file format of Arrow begins so; what `save_to_disk` writes is its stream format
 _FILE = b"ARROW1"
 # rows from which the types of columns are told
@@ -127,8 +130,8 @@ def _read_source(
 def settle_types(frame: pl.DataFrame) -> pl.DataFrame:
     """Give columns of rare types one that hashes, rules and NumPy can take.
 
-    Durations become seconds, whole numbers of 128 bits numbers, bytes hexadecimal text. A column of
-    Python's objects is left out, with a warning.
+    Durations become seconds, whole numbers of 128 bits numbers, bytes hexadecimal text. Dates
+    beyond the years 1 to 9999 are missing. A column of Python's objects is left out with a warning.
     """
     settled = []
     for name, dtype in frame.schema.items():
@@ -139,6 +142,10 @@ def settle_types(frame: pl.DataFrame) -> pl.DataFrame:
             settled.append(column.cast(pl.Float64))
         elif dtype == pl.Binary:
             settled.append(column.bin.encode("hex"))
+        elif dtype == pl.Date or getattr(dtype, "time_unit", "ns") != "ns":
+            units = _DAY_UNITS[getattr(dtype, "time_unit", "day")]
+            first, last = (day * units for day in _DAYS)
+            settled.append(pl.when(column.to_physical().is_between(first, last)).then(column))
         elif dtype == pl.Object:
             frame = frame.drop(name)
             warnings.warn(
