@@ -8,6 +8,7 @@ import errno
 import os
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -88,8 +89,11 @@ class Disk:
         return ended
 
 
-def test_a_full_disk_leaves_a_whole_import_or_none(nursery: Nursery, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_a_whole_import_or_none(
+    nursery: Nursery, tmp_path: Path, attacks: Counter[str]
+) -> None:
     assert Disk(Import(), nursery, tmp_path).fail(3)
+    attacks["faults"] += 3
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +116,7 @@ JOBS: dict[str, Callable[[Path], Job]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", JOBS)
 def test_a_failing_disk_loses_nothing(
-    name: str, nursery: Nursery, runs: Path, tmp_path: Path
+    name: str, nursery: Nursery, runs: Path, tmp_path: Path, attacks: Counter[str]
 ) -> None:
     print(name, Disk(JOBS[name](runs), nursery, tmp_path).fail(40))
+    attacks["faults"] += 40

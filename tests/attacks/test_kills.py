@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -206,11 +207,17 @@ JOBS: dict[str, tuple[Callable[[Answers, Path], Job], int]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", JOBS)
 def test_two_hundred_kills(
-    name: str, answers: Answers, runs: Path, nursery: Nursery, tmp_path: Path
+    name: str,
+    answers: Answers,
+    runs: Path,
+    nursery: Nursery,
+    tmp_path: Path,
+    attacks: Counter[str],
 ) -> None:
     make, times = JOBS[name]
     resets = answers.network.resets
     print(name, Attack(make(answers, runs), nursery, tmp_path).kill(times))
+    attacks["kills"] += times
     assert (answers.network.resets > resets) == (name == "probe")
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -92,7 +93,10 @@ def test_a_signal_that_compiled_code_dropped_is_raised_again_and_no_clean_up_is_
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-def test_no_helper_outlives_a_calibration_whenever_it_is_told_to_end(tmp_path: Path) -> None:
+def test_no_helper_outlives_a_calibration_whenever_it_is_told_to_end(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("attacks", 40)
     words = "calibrate --judge max-t --jobs 2 --replicates 1000".split()
     for trial in range(40):
         process = subprocess.Popen(

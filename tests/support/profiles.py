@@ -1,6 +1,6 @@
 """How many examples property tests draw: few in the fast suite, the full number every night.
 
-``HYPOTHESIS_PROFILE=nightly`` asks for the full number.
+``HYPOTHESIS_PROFILE=nightly`` asks for the full number, and ``MOST_EXAMPLES`` bounds it.
 """
 
 from __future__ import annotations
@@ -23,4 +23,5 @@ def load_profile() -> None:
 
 def count_examples(nightly: int, fast: int = _FAST) -> int:
     """The ``max_examples`` of a test that has its own number of them."""
-    return nightly if _PROFILE == "nightly" else min(fast, nightly)
+    most = int(os.environ.get("MOST_EXAMPLES", nightly))
+    return min(nightly, most) if _PROFILE == "nightly" else min(fast, nightly)
