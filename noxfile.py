@@ -18,14 +18,14 @@ FAST = "not slow and not clients and not browser"
 @nox.session
 def test(session: nox.Session) -> None:
     """Run the fast tests on all cores."""
-    session.install("-e", ".[test]", "-e", "./studies")
+    session.install("-e", ".[test]", "-e", "./lab", "-e", "./studies")
     session.run("pytest", "-n", "auto", *session.posargs)
 
 
 @nox.session
 def documents(session: nox.Session) -> None:
     """Run the pages of the book, and the tests of the studies."""
-    session.install("-e", ".[test]", "-e", "./studies")
+    session.install("-e", ".[test]", "-e", "./lab", "-e", "./studies")
     beside = "(documents or studies) and not slow and not clients and not browser"
     session.run("pytest", "-n", "auto", "-m", beside, *session.posargs)
 
@@ -33,7 +33,7 @@ def documents(session: nox.Session) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check style, layout and types."""
-    session.install("-e", ".[test]", "-e", "./studies")
+    session.install("-e", ".[test]", "-e", "./lab", "-e", "./studies")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")
@@ -50,7 +50,7 @@ def docs(session: nox.Session) -> None:
 @nox.session
 def slow(session: nox.Session) -> None:
     """Run every test, also those that take minutes, with the full number of examples."""
-    session.install("-e", ".[test]", "-e", "./studies")
+    session.install("-e", ".[test]", "-e", "./lab", "-e", "./studies")
     every = ["pytest", "-m", "slow or not slow", "-n", "auto"]
     session.run(*every, *session.posargs, env={"HYPOTHESIS_PROFILE": "nightly"})
 
@@ -58,26 +58,28 @@ def slow(session: nox.Session) -> None:
 @nox.session
 def coverage(session: nox.Session) -> None:
     """Measure what the fast tests cover, branches included; less than pyproject.toml says fails."""
-    session.install("-e", ".[test]", "-e", "./studies")
+    session.install("-e", ".[test]", "-e", "./lab", "-e", "./studies")
     session.run("pytest", "-n", "auto", "--cov", "-m", FAST, *session.posargs)
 
 
 @nox.session
 def mutate(session: nox.Session) -> None:
     """Break the code that decides in small ways, and count how often a test notices."""
-    session.install("-e", ".[test]", "-e", "./studies", "cosmic-ray>=8.4")
+    session.install("-e", ".[test]", "-e", "./lab", "-e", "./studies", "cosmic-ray>=8.4")
     session.run("python", "scripts/mutate.py", *session.posargs)
 
 
 @nox.session
 def benchmarks(session: nox.Session) -> None:
     """Time the kernels beside their peers, and compare the ratios with the stored ones."""
-    session.install("-e", ".[test]", "-e", "./studies")
+    session.install("-e", ".[test]", "-e", "./lab", "-e", "./studies")
     session.run("python", "benchmarks/check.py", *session.posargs)
 
 
 @nox.session(venv_backend="uv")
 def lowest(session: nox.Session) -> None:
     """Run the fast tests with the lowest versions that pyproject.toml allows; needs uv."""
-    session.install("--resolution", "lowest-direct", "-e", ".[test]", "-e", "./studies")
+    session.install(
+        "--resolution", "lowest-direct", "-e", ".[test]", "-e", "./lab", "-e", "./studies"
+    )
     session.run("pytest", "-n", "auto", *session.posargs)

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from groundfault.testing.worlds import AbilityWorld
+from groundfault_lab.taxonomy.worlds import AbilityWorld
 
 
 def main() -> None:

@@ -214,11 +214,11 @@ def guarantees() -> str:
 SCHEMAS = {
     "certificate.json": "groundfault.sequential.certificate:Certificate",
     "confirmation.json": "groundfault.sequential.stored_result:Confirmation",
-    "diagnosis.json": "groundfault.taxonomy.use.diagnosis:Diagnosis",
-    "labels.json": "groundfault.taxonomy.words.labelling:Labelling",
+    "diagnosis.json": "groundfault_lab.taxonomy.use.diagnosis:Diagnosis",
+    "labels.json": "groundfault_lab.taxonomy.words.labelling:Labelling",
     "probe-summary.json": "groundfault.probes.use.summary:ProbeSummary",
     "report.json": "groundfault.auditing.report_schema:ReportData",
-    "taxonomy.json": "groundfault.taxonomy.fitting.taxonomy:TaxonomyData",
+    "taxonomy.json": "groundfault_lab.taxonomy.fitting.taxonomy:TaxonomyData",
 }
 """Files of docs/reference/schemas, and the type that each describes."""
 

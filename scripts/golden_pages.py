@@ -26,12 +26,13 @@ import groundfault
 from groundfault import Case, Evidence, Plan, Report
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.use.summary import Summary
-from groundfault.render import audit_page, case_page, probe_page, taxonomy_page
+from groundfault.render import audit_page, case_page, probe_page
 from groundfault.render.markdown import markdown
 from groundfault.render.page import Page
 from groundfault.render.terminal import show
 from groundfault.sequential import Certificate, Confirmation
-from groundfault.taxonomy.words.labelling import read_folder
+from groundfault_lab.pages import taxonomy_page
+from groundfault_lab.taxonomy.words.labelling import read_folder
 
 FIXTURES = Path(__file__).resolve().parents[1] / "tests" / "fixtures"
 GOLDEN = FIXTURES / "golden_pages"

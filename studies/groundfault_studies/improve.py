@@ -23,7 +23,8 @@ from groundfault.base.files import write_text
 from groundfault.base.progress import Progress, listener
 from groundfault.finders.domino import Domino
 from groundfault.finders.edisa import Edisa
-from groundfault.improve import (
+from groundfault.stats.paired import sign_flips
+from groundfault_lab.improve import (
     Acquisition,
     Auditor,
     Flipping,
@@ -36,7 +37,6 @@ from groundfault.improve import (
     SuspectSlices,
     active_learning,
 )
-from groundfault.stats.paired import sign_flips
 from groundfault_studies.discover import FITTED, SOURCE, make_slicer
 from groundfault_studies.real_models import Predictions, of_texts, shipped_classifiers, tasks
 from groundfault_studies.shared_folder import find_shared

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.core.plan import Plan
-from groundfault.language.explain import LEVEL, PERMUTATIONS, FeatureValues, Mark, compare
+from groundfault_lab.language.explain import LEVEL, PERMUTATIONS, FeatureValues, Mark, compare
 
 Bools = NDArray[np.bool_]
 

@@ -21,12 +21,12 @@ import numpy as np
 from groundfault.base.progress import Progress, listener
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
-from groundfault.taxonomy.fitting.fit import fit, hash_matrix, make_matrix
-from groundfault.taxonomy.fitting.matrix import FEWEST_MODELS, Matrix
-from groundfault.taxonomy.fitting.nulls import prepare
-from groundfault.taxonomy.fitting.partition import make_partition
-from groundfault.taxonomy.fitting.settings import Settings
-from groundfault.taxonomy.fitting.stability import Replicates
+from groundfault_lab.taxonomy.fitting.fit import fit, hash_matrix, make_matrix
+from groundfault_lab.taxonomy.fitting.matrix import FEWEST_MODELS, Matrix
+from groundfault_lab.taxonomy.fitting.nulls import prepare
+from groundfault_lab.taxonomy.fitting.partition import make_partition
+from groundfault_lab.taxonomy.fitting.settings import Settings
+from groundfault_lab.taxonomy.fitting.stability import Replicates
 from groundfault_studies import taxonomy_tables as tables
 from groundfault_studies.tables import PaperStudy
 from groundfault_studies.taxonomy_cells import TaxonomyEvaluation
@@ -63,7 +63,7 @@ def study(
     evidence : Evidence or Matrix
         At least four models on the same examples. Models with holes are left out if four have none.
     examples, text, vectors, benchmark : optional
-        As for `groundfault.taxonomy.fit`.
+        As for `groundfault_lab.taxonomy.fit`.
     frontier : sequence of str
         For the paper's procedure: keep examples that one of these models failed; left out, the four
         that pass most.

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.render import words
-from groundfault.taxonomy.use.basis import STRATEGIES
+from groundfault_lab.taxonomy.use.basis import STRATEGIES
 from groundfault_studies.ranks import bootstrap_bands
 from groundfault_studies.taxonomy_folds import UNIFORM
 
 if TYPE_CHECKING:
-    from groundfault.taxonomy.fitting.matrix import Matrix
-    from groundfault.taxonomy.fitting.settings import Settings
-    from groundfault.taxonomy.fitting.taxonomy import Taxonomy
+    from groundfault_lab.taxonomy.fitting.matrix import Matrix
+    from groundfault_lab.taxonomy.fitting.settings import Settings
+    from groundfault_lab.taxonomy.fitting.taxonomy import Taxonomy
 
 Floats = NDArray[np.float64]
 Folds = list[dict[str, Any]]

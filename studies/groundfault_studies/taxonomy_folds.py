@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.stats import irt
-from groundfault.stats.irt import OneAbility
-from groundfault.taxonomy.fitting.matrix import Matrix
-from groundfault.taxonomy.fitting.nulls import count_directions, prepare
-from groundfault.taxonomy.fitting.partition import make_partition
-from groundfault.taxonomy.fitting.settings import Settings
-from groundfault.taxonomy.use.basis import (
+from groundfault_lab.taxonomy import irt
+from groundfault_lab.taxonomy.fitting.matrix import Matrix
+from groundfault_lab.taxonomy.fitting.nulls import count_directions, prepare
+from groundfault_lab.taxonomy.fitting.partition import make_partition
+from groundfault_lab.taxonomy.fitting.settings import Settings
+from groundfault_lab.taxonomy.irt import OneAbility
+from groundfault_lab.taxonomy.use.basis import (
     MIN_OF_EACH_CLUSTER,
     STRATEGIES,
     Basis,
@@ -25,8 +25,8 @@ from groundfault.taxonomy.use.basis import (
     draw_by_group,
     measure_information,
 )
-from groundfault.taxonomy.use.diagnosis import Profile, TargetExamples, estimate_profile
-from groundfault.taxonomy.use.prediction import METHODS, Peers
+from groundfault_lab.taxonomy.use.diagnosis import Profile, TargetExamples, estimate_profile
+from groundfault_lab.taxonomy.use.prediction import METHODS, Peers
 from groundfault_studies.ranks import area, tau_b
 
 Floats = NDArray[np.float64]

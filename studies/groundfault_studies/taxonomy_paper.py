@@ -112,7 +112,7 @@ def profile_silhouettes(
     Kept for comparison with the paper. It is a weak ground for "three kinds of behaviour": of nine
     points thrown at random, the best of these silhouettes is about .49 on average, and .71 or more
     in some 6 of 1,000 throws. The gaps of
-    `groundfault.taxonomy.use.regimes.grader_gaps` say more.
+    `groundfault_lab.taxonomy.use.regimes.grader_gaps` say more.
 
     Parameters
     ----------

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.render import words
-from groundfault.taxonomy.use.basis import STRATEGIES
-from groundfault.taxonomy.use.prediction import METHODS
+from groundfault_lab.taxonomy.use.basis import STRATEGIES
+from groundfault_lab.taxonomy.use.prediction import METHODS
 from groundfault_studies import taxonomy_paper as printed
 from groundfault_studies.ranks import bootstrap_bands, rho
 from groundfault_studies.tables import Kind, PaperRow, PaperTable, Value

@@ -12,7 +12,7 @@ import pytest
 from commands import run_program
 
 from groundfault.errors import InputError
-from groundfault.language.pipeline import read_norms
+from groundfault_lab.language.pipeline import read_norms
 
 STORED = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
 ROOM = 1 << 30  # bytes that a command may take beyond what is there; without a bound it takes all

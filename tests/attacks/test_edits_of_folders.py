@@ -24,8 +24,8 @@ from groundfault import Case, Evidence
 from groundfault.auditing.stored_kinds import KINDS
 from groundfault.cli.main import cli
 from groundfault.sequential import Certificate, Confirmation
-from groundfault.taxonomy import Taxonomy
-from groundfault.taxonomy.words.labelling import write_taxonomy
+from groundfault_lab.taxonomy import Taxonomy
+from groundfault_lab.taxonomy.words.labelling import write_taxonomy
 
 STORED = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
 TABLE = "confirmed/evidence.csv --id item --outcome error"

@@ -27,7 +27,6 @@ from groundfault import Evidence, Library, Report, gate, models
 from groundfault.base.ledger import Ledger
 from groundfault.errors import GroundfaultError
 from groundfault.finders.declared import read_candidates
-from groundfault.improve.active import Learning
 from groundfault.models import Call, Question, Record, Response
 from groundfault.probes import Bank, Config, Grammar, Runs
 from groundfault.probes.use import release
@@ -41,10 +40,11 @@ from groundfault.sequential.certificate import Certificate
 from groundfault.sequential.eprocess import EProcess
 from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.stored_result import Confirmation
-from groundfault.taxonomy import Taxonomy
-from groundfault.taxonomy.use.diagnosis import Diagnosis
-from groundfault.taxonomy.words.labelling import Labelling
 from groundfault.testing.card import Card
+from groundfault_lab.improve.active import Learning
+from groundfault_lab.taxonomy import Taxonomy
+from groundfault_lab.taxonomy.use.diagnosis import Diagnosis
+from groundfault_lab.taxonomy.words.labelling import Labelling
 
 STORED = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
 FEW = settings(

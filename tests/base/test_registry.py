@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections import Counter, OrderedDict
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from groundfault.base.registry import Registry, load_object
-from groundfault.errors import PlanError
+from groundfault.cli.main import cli
+from groundfault.errors import MissingExtraError, PlanError
 
 BOXES = Registry("box", "groundfault.test_boxes", {"count": "collections:Counter"})
 
@@ -80,7 +82,7 @@ def test_a_front_door_reads_its_names_from_its_imports_for_types(
     (home / "rooms.py").write_text("class Room: ...\n\ndef build(): return Room()\n")
     (home / "cellar.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
-    door = importlib.import_module("front_door")
+    door = import_module("front_door")
     assert door.__all__ == ["Fraction", "Room", "build"]
     assert "front_door.rooms" not in sys.modules
     assert isinstance(door.build(), door.Room)
@@ -92,3 +94,30 @@ def test_a_front_door_reads_its_names_from_its_imports_for_types(
     assert warned[0].filename == __file__
     with pytest.raises(AttributeError, match="no attribute 'garden'"):
         door.garden  # noqa: B018
+
+
+@pytest.mark.parametrize("room", ["taxonomy", "language", "improve"])
+def test_names_that_moved_to_the_lab_warn_and_work(room: str) -> None:
+    old, new = import_module(f"groundfault.{room}"), import_module(f"groundfault_lab.{room}")
+    for name in new.__all__:
+        with pytest.warns(DeprecationWarning, match=f"groundfault_lab.{room}.{name}"):
+            assert getattr(old, name) is getattr(new, name)
+
+
+@pytest.mark.parametrize("command", ["taxonomy fit x.csv", "explain x.csv", "verify {taxonomy}"])
+def test_without_the_lab_the_line_to_type_is_said(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Absent:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "groundfault_lab":
+                raise ModuleNotFoundError(name, name=name)
+
+    for name in [name for name in sys.modules if name.partition(".")[0] == "groundfault_lab"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Absent(), *sys.meta_path])
+    taxonomy = Path(__file__).parents[1] / "fixtures" / "v0_1_0" / "taxonomy" / "fit"
+    words = command.format(taxonomy=taxonomy).split()
+    run = CliRunner().invoke(cli, words if words[0] == "verify" else ["lab", *words])
+    assert isinstance(run.exception, MissingExtraError)
+    assert "pip install groundfault-lab" in str(run.exception)

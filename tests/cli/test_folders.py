@@ -13,8 +13,8 @@ from groundfault import Evidence
 from groundfault.auditing.report import Report
 from groundfault.cli.main import cli
 from groundfault.errors import InputError
-from groundfault.taxonomy.fitting.taxonomy import Taxonomy
-from groundfault.taxonomy.words.labelling import write_taxonomy
+from groundfault_lab.taxonomy.fitting.taxonomy import Taxonomy
+from groundfault_lab.taxonomy.words.labelling import write_taxonomy
 from groundfault_studies.tables import PaperStudy
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "v0_1_0"

@@ -14,8 +14,8 @@ from groundfault.cli.label import label
 from groundfault.cli.main import cli
 from groundfault.cli.probe import probe
 from groundfault.cli.reading import choose_ledger
-from groundfault.cli.taxonomy import taxonomy
 from groundfault.errors import PlanError
+from groundfault_lab.commands.taxonomy import taxonomy
 
 COMMANDS = {
     "audit": audit,

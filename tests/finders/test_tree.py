@@ -15,8 +15,8 @@ from groundfault.core.units import Marks
 from groundfault.errors import InputError, PlanError
 from groundfault.finders.confidence import Confidence
 from groundfault.finders.tree import Tree
-from groundfault.stats.improvement import find_least_confident
 from groundfault.testing import check_finder
+from groundfault_lab.improve.measurement import find_least_confident
 
 
 def evidence(n: int = 600, **extra: Any) -> Evidence:

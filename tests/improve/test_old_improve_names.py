@@ -1,12 +1,12 @@
-"""Names of 0.1.0 in `groundfault.improve` warn and work."""
+"""Names of 0.1.0 in `groundfault_lab.improve` warn and work."""
 
 from __future__ import annotations
 
 import pytest
 
 from groundfault.finders import Edisa
-from groundfault.improve import Auditor, Flipping
-from groundfault.improve.active import _renew_names
+from groundfault_lab.improve import Auditor, Flipping
+from groundfault_lab.improve.active import _renew_names
 
 
 def test_fields_of_flipping_and_auditor() -> None:

@@ -13,11 +13,11 @@ from click.testing import CliRunner, Result
 
 from groundfault.errors import GroundfaultError, InputError, MissingExtraError, PlanError
 
-pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[language]'")
+pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault-lab[language]'")
 
-from groundfault.cli.features import features
 from groundfault.cli.main import cli, main
-from groundfault.language import load_memory, load_pipeline
+from groundfault_lab.commands.features import features
+from groundfault_lab.language import load_memory, load_pipeline
 
 TEXTS = ["Why was he not told?", None, "", "Sixty dollars, on 3 May 2020.", "Why was he not told?"]
 
@@ -113,7 +113,7 @@ def test_without_spacy_one_line_says_what_to_install(
         main()
     assert (
         capsys.readouterr().err
-        == "error: linguistic features need spaCy: pip install 'groundfault[language]'\n"
+        == "error: linguistic features need spaCy: pip install 'groundfault-lab[language]'\n"
     )
 
 

@@ -16,12 +16,14 @@ from profiles import count_examples
 
 from groundfault.errors import InputError, MissingExtraError, PlanError
 
-spacy = pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[language]'")
+spacy = pytest.importorskip(
+    "spacy", reason="needs the extra: pip install 'groundfault-lab[language]'"
+)
 
 import language_gold as gold  # noqa: E402
 
-from groundfault.language import FEATURES, Need, load_pipeline, read_norms, select_features  # noqa: E402
-from groundfault.language.words import HERE, has_mention, read_entries  # noqa: E402
+from groundfault_lab.language import FEATURES, Need, load_pipeline, read_norms, select_features  # noqa: E402
+from groundfault_lab.language.words import HERE, has_mention, read_entries  # noqa: E402
 
 BLANK = load_pipeline("blank")
 HELD_UP = {"toxicity", "arousal", "dominance", "word_frequency"}

@@ -21,14 +21,14 @@ from groundfault.core.finding import Verdict
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, MissingExtraError, PlanError, RuleError
 
-pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[language]'")
+pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault-lab[language]'")
 
 from groundfault.cli.audit import audit as audit_command
-from groundfault.cli.proposals import explain as explain_command
-from groundfault.language import load_pipeline, select_features
-from groundfault.language.explain import explain
-from groundfault.language.finder import Language, LanguageColumn
 from groundfault.testing import check_finder
+from groundfault_lab.commands.explain import explain as explain_command
+from groundfault_lab.language import load_pipeline, select_features
+from groundfault_lab.language.explain import explain
+from groundfault_lab.language.finder import Language, LanguageColumn
 
 
 def _survives_json() -> bool:

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from groundfault.cli.study import study as command
 from groundfault.errors import InputError, MissingExtraError
 from groundfault.finders import Spotlight
-from groundfault.language import DEFAULT, load_pipeline
+from groundfault_lab.language import DEFAULT, load_pipeline
 from groundfault_studies import deim, deim_explain, discover, pair_texts
 from groundfault_studies.deim import study
 from groundfault_studies.discover import FITTED
@@ -271,7 +271,7 @@ def test_a_table_that_nothing_can_be_learnt_from_is_refused(
 def test_the_errors_of_made_reviews_are_explained_by_their_negations(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[language]'")
+    pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault-lab[language]'")
     monkeypatch.setattr(deim_explain, "make_mixes", lambda *_: [])
     predictions = Pair("reviews", made="reviews").predictions(0)
     rows = {
@@ -320,7 +320,7 @@ def test_a_run_that_was_stopped_is_the_same_as_one_that_was_not(tmp_path: Path) 
 
 @pytest.mark.usefixtures("quickly")
 def test_all_tables_are_there_beside_the_numbers_of_the_paper(tmp_path: Path) -> None:
-    pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[language]'")
+    pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault-lab[language]'")
     whole = study(pairs=write_pairs(tmp_path, SMALL), pipeline="blank", quick=True)
     titles = [table.title for table in whole.tables]
     for number in (
@@ -362,7 +362,7 @@ def test_without_spacy_the_other_modules_are_shown(
 ) -> None:
     def missing(name: str) -> Any:
         raise MissingExtraError(
-            "linguistic features need spaCy: pip install 'groundfault[language]'"
+            "linguistic features need spaCy: pip install 'groundfault-lab[language]'"
         )
 
     monkeypatch.setattr(deim, "load_pipeline", missing)
@@ -370,7 +370,7 @@ def test_without_spacy_the_other_modules_are_shown(
     out = tmp_path / "out"
     ran = CliRunner().invoke(command, ["deim", "--quick", "--pairs", str(path), "--out", str(out)])
     assert isinstance(ran.exception, InputError)
-    assert "pip install 'groundfault[language]'" in str(ran.exception)
+    assert "pip install 'groundfault-lab[language]'" in str(ran.exception)
     result = json.loads((out / "deim.json").read_text())
     titles = [table["title"] for table in result["tables"]]
     assert not any(title.startswith(("Table 8", "Table 9", "Table 10")) for title in titles)
@@ -380,7 +380,7 @@ def test_without_spacy_the_other_modules_are_shown(
 
 
 def test_the_pipeline_falls_back_to_none_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[language]'")
+    pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault-lab[language]'")
 
     def only_blank(name: str) -> Any:
         if name == DEFAULT:

@@ -15,9 +15,9 @@ from sklearn.metrics import precision_recall_fscore_support, v_measure_score
 
 from groundfault.core.plan import Plan
 from groundfault.finders import Edisa
-from groundfault.language import FEATURES
-from groundfault.language.explain import MIN_TEXTS, FeatureValues, compare
-from groundfault.stats.slice_features import average_v, compare_means, measure_fit, v_measure
+from groundfault_lab.language import FEATURES
+from groundfault_lab.language.explain import MIN_TEXTS, FeatureValues, compare
+from groundfault_lab.language.slice_features import average_v, compare_means, measure_fit, v_measure
 from groundfault_studies.synthetic_detection import (
     Detection,
     DetectionScore,
@@ -289,5 +289,5 @@ def test_a_mark_that_no_error_shows_has_no_completeness_and_spoils_no_mean() -> 
 
 def test_synthetic_detection_is_a_study() -> None:
     with pytest.warns(DeprecationWarning, match="groundfault_studies.synthetic_detection"):
-        from groundfault.language.synthetic import make_mixes
+        from groundfault_lab.language.synthetic import make_mixes
     assert make_mixes.__module__ == "groundfault_studies.synthetic_detection"

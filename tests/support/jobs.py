@@ -34,9 +34,9 @@ MODULES = (
     "groundfault.probes.running.run",
     "groundfault.readers.importing",
     "groundfault.render.audit_page",
-    "groundfault.render.taxonomy_page",
+    "groundfault_lab.pages.taxonomy_page",
     "groundfault.sequential",
-    "groundfault.taxonomy.fitting.fit",
+    "groundfault_lab.taxonomy.fitting.fit",
     "openai",
     "sklearn.decomposition",
 )

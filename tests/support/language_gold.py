@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from groundfault.language import FEATURES, Feature, Need, Pipeline, load_pipeline
-from groundfault.language.words import HERE
+from groundfault_lab.language import FEATURES, Feature, Need, Pipeline, load_pipeline
+from groundfault_lab.language.words import HERE
 
 STATED = {"length", "tree_depth", "long_distance", "multiple_prepositions"}
 """Features that nearly every text has; compared where the sentence states them."""

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from groundfault.taxonomy import Cluster, Matrix, Settings, Taxonomy
-from groundfault.taxonomy.fitting.partition import Partition
-from groundfault.taxonomy.fitting.stability import Stability
+from groundfault_lab.taxonomy import Cluster, Matrix, Settings, Taxonomy
+from groundfault_lab.taxonomy.fitting.partition import Partition
+from groundfault_lab.taxonomy.fitting.stability import Stability
 
 Rules = list[tuple[list[str], list[str]]]
 

@@ -22,19 +22,19 @@ from profiles import count_examples
 from scipy.stats import kendalltau, spearmanr
 from sklearn.metrics import roc_auc_score
 
-from groundfault.cli.taxonomy_use import (
+from groundfault.core.evidence import Evidence
+from groundfault.errors import InputError, PlanError
+from groundfault_lab.commands.taxonomy_use import (
     diagnose as diagnose_command,
     evaluate as evaluate_command,
     predict as predict_command,
 )
-from groundfault.core.evidence import Evidence
-from groundfault.errors import InputError, PlanError
-from groundfault.stats import irt
-from groundfault.taxonomy.fitting.fit import fit
-from groundfault.taxonomy.fitting.matrix import Matrix
-from groundfault.taxonomy.fitting.settings import Settings
-from groundfault.taxonomy.fitting.taxonomy import Taxonomy
-from groundfault.taxonomy.use.basis import (
+from groundfault_lab.taxonomy import irt
+from groundfault_lab.taxonomy.fitting.fit import fit
+from groundfault_lab.taxonomy.fitting.matrix import Matrix
+from groundfault_lab.taxonomy.fitting.settings import Settings
+from groundfault_lab.taxonomy.fitting.taxonomy import Taxonomy
+from groundfault_lab.taxonomy.use.basis import (
     SCALES,
     Basis,
     assign_groups,
@@ -43,8 +43,8 @@ from groundfault.taxonomy.use.basis import (
     estimate_excesses,
     measure_information,
 )
-from groundfault.taxonomy.use.diagnosis import TargetExamples, diagnose, estimate_profile
-from groundfault.testing.worlds import AbilityWorld
+from groundfault_lab.taxonomy.use.diagnosis import TargetExamples, diagnose, estimate_profile
+from groundfault_lab.taxonomy.worlds import AbilityWorld
 from groundfault_studies.ranks import area, bootstrap_bands, rho, tau_b
 from groundfault_studies.taxonomy import study
 from groundfault_studies.taxonomy_cells import complete, gain
@@ -384,7 +384,7 @@ def test_an_evaluation_that_was_killed_goes_on(tmp_path: Path) -> None:
     ]
 
     def command(out: str) -> list[str]:
-        run = "from groundfault.cli.taxonomy_use import evaluate; evaluate()"
+        run = "from groundfault_lab.commands.taxonomy_use import evaluate; evaluate()"
         return [sys.executable, "-c", run, *base, "--out", str(tmp_path / out)]
 
     subprocess.run(command("whole"), check=True, capture_output=True)

@@ -23,23 +23,23 @@ from hypothesis import given, strategies as st
 from small_taxonomy import Scripted, taxonomy_of
 
 import groundfault.exports
-from groundfault.cli.taxonomy import taxonomy as command
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
-from groundfault.exports.inspect_task import write
 from groundfault.models import Question, Response
 from groundfault.stats.near_duplicates import find_near_duplicates
-from groundfault.taxonomy import Taxonomy
-from groundfault.taxonomy.words import arithmetic as sums
-from groundfault.taxonomy.words.generation import CHANGES, LEVELS, generate
-from groundfault.taxonomy.words.new_tasks import (
+from groundfault_lab.commands.taxonomy import taxonomy as command
+from groundfault_lab.taxonomy import Taxonomy
+from groundfault_lab.taxonomy.words import arithmetic as sums
+from groundfault_lab.taxonomy.words.generation import CHANGES, LEVELS, generate
+from groundfault_lab.taxonomy.words.inspect_task import write
+from groundfault_lab.taxonomy.words.new_tasks import (
     NewTask,
     find_answer_kind,
     find_fault,
     is_same_answer,
     reject_copies,
 )
-from groundfault.taxonomy.words.variants import (
+from groundfault_lab.taxonomy.words.variants import (
     RULES,
     Change,
     Source,
@@ -233,7 +233,7 @@ def test_questions_about_words_keep_their_names() -> None:
         "names", "Whom did Martha marry after he crossed the river?", "George"
     ).certain
     assert rename_persons("Ann Anna Anna's", {"Anna": "Ruth"}) == "Ann Ruth Ruth's"
-    listed = (files("groundfault.taxonomy.words") / "first_names.txt").read_text().split()
+    listed = (files("groundfault_lab.taxonomy.words") / "first_names.txt").read_text().split()
     assert len(read_genders()) == len(set(listed)) - 2 == len(listed) - 2
 
 

@@ -15,7 +15,6 @@ import pytest
 from click.testing import CliRunner
 from small_taxonomy import Scripted, taxonomy_of
 
-from groundfault.cli.taxonomy import taxonomy as command
 from groundfault.errors import GroundfaultError, InputError, PlanError
 from groundfault.models import Question, Response, get
 from groundfault.models.replies import (
@@ -27,10 +26,11 @@ from groundfault.models.replies import (
 )
 from groundfault.render.html import html
 from groundfault.render.markdown import markdown
-from groundfault.render.taxonomy_page import make_page
-from groundfault.taxonomy import Taxonomy
-from groundfault.taxonomy.words.labeller import label
-from groundfault.taxonomy.words.labelling import (
+from groundfault_lab.commands.taxonomy import taxonomy as command
+from groundfault_lab.pages.taxonomy_page import make_page
+from groundfault_lab.taxonomy import Taxonomy
+from groundfault_lab.taxonomy.words.labeller import label
+from groundfault_lab.taxonomy.words.labelling import (
     LEVELS,
     MODES,
     Label,
@@ -40,7 +40,7 @@ from groundfault.taxonomy.words.labelling import (
     write_taxonomy,
 )
 
-PROMPTS = Prompts("groundfault.taxonomy.words")
+PROMPTS = Prompts("groundfault_lab.taxonomy.words")
 KEY = "sk-right-0123456789abcdef"
 SUMS = [
     f"Ada has {i} apples and buys {i + 3} more. How many apples does Ada have?" for i in range(12)

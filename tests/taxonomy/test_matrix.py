@@ -12,9 +12,9 @@ import pytest
 
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, MissingExtraError, PlanError
-from groundfault.taxonomy.fitting.fit import make_matrix
-from groundfault.taxonomy.fitting.matrix import Matrix
-from groundfault.taxonomy.fitting.settings import Settings
+from groundfault_lab.taxonomy.fitting.fit import make_matrix
+from groundfault_lab.taxonomy.fitting.matrix import Matrix
+from groundfault_lab.taxonomy.fitting.settings import Settings
 
 _ = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groundfault.taxonomy.fitting.nulls import Test, find_bar
+from groundfault_lab.taxonomy.fitting.nulls import Test, find_bar
 
 
 @pytest.mark.parametrize("level", [0.05, 0.1, 0.2])

@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from groundfault.taxonomy.use import regimes
-from groundfault.testing.worlds import AbilityWorld
+from groundfault_lab.taxonomy.use import regimes
+from groundfault_lab.taxonomy.worlds import AbilityWorld
 
 TRACES = pl.DataFrame({"grader": [1] * 5, "ran": [0] * 5})
 

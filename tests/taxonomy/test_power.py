@@ -8,20 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from groundfault.cli import taxonomy as cli
 from groundfault.render.html import html
 from groundfault.render.markdown import markdown
-from groundfault.render.taxonomy_page import make_page
-from groundfault.stats.irt import OneAbility
-from groundfault.taxonomy import Matrix, Settings, Taxonomy, fit
-from groundfault.taxonomy.fitting import nulls
-from groundfault.taxonomy.fitting.nulls import (
+from groundfault_lab.commands import taxonomy as cli
+from groundfault_lab.pages.taxonomy_page import make_page
+from groundfault_lab.taxonomy import Matrix, Settings, Taxonomy, fit
+from groundfault_lab.taxonomy.fitting import nulls
+from groundfault_lab.taxonomy.fitting.nulls import (
     DetectableClasses,
     count_directions,
     measure_detectable_classes,
     plant_class,
 )
-from groundfault.testing.worlds import AbilityWorld
+from groundfault_lab.taxonomy.irt import OneAbility
+from groundfault_lab.taxonomy.worlds import AbilityWorld
 
 QUICK = Settings(worlds=19, refits=0, bootstraps=0, permutations=0)
 

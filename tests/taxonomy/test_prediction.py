@@ -8,12 +8,13 @@ import pytest
 
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
-from groundfault.stats import irt, low_rank
-from groundfault.taxonomy.fitting.fit import fit
-from groundfault.taxonomy.fitting.matrix import Matrix
-from groundfault.taxonomy.fitting.settings import Settings
-from groundfault.taxonomy.use.prediction import METHODS, Peers, predict
-from groundfault.testing.worlds import AbilityWorld
+from groundfault_lab.taxonomy import irt
+from groundfault_lab.taxonomy.fitting.fit import fit
+from groundfault_lab.taxonomy.fitting.matrix import Matrix
+from groundfault_lab.taxonomy.fitting.settings import Settings
+from groundfault_lab.taxonomy.use import low_rank
+from groundfault_lab.taxonomy.use.prediction import METHODS, Peers, predict
+from groundfault_lab.taxonomy.worlds import AbilityWorld
 
 CELLS = np.array([[1, 0, 1], [0, 0, 1], [1, 1, 0], [0, 1, 0]])
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from groundfault import Evidence
-from groundfault.taxonomy import Settings, fit
+from groundfault_lab.taxonomy import Settings, fit
 
 
 @pytest.mark.slow

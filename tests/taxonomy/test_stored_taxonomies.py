@@ -13,9 +13,9 @@ from rounding import approximate
 from groundfault.auditing.verification import verify
 from groundfault.cli.main import cli
 from groundfault.errors import InputError
-from groundfault.taxonomy import Taxonomy
-from groundfault.taxonomy.use.diagnosis import Diagnosis
-from groundfault.taxonomy.words.labelling import Labelling
+from groundfault_lab.taxonomy import Taxonomy
+from groundfault_lab.taxonomy.use.diagnosis import Diagnosis
+from groundfault_lab.taxonomy.words.labelling import Labelling
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
 

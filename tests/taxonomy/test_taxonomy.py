@@ -21,7 +21,6 @@ from pages import list_sentences, list_tables
 
 from groundfault.auditing.flow import audit
 from groundfault.auditing.verification import verify
-from groundfault.cli.taxonomy import taxonomy as command
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.errors import (
@@ -34,19 +33,19 @@ from groundfault.errors import (
 from groundfault.render import words
 from groundfault.render.html import html
 from groundfault.render.markdown import markdown
-from groundfault.render.taxonomy_page import make_page
-from groundfault.stats import irt
 from groundfault.stats.agreement import adjusted_rand
-from groundfault.stats.irt import OneAbility
-from groundfault.taxonomy import Matrix, Settings, Taxonomy, add_answers, fit, judge_claims
-from groundfault.taxonomy.finder import Clusters as Finder
-from groundfault.taxonomy.fitting import nulls
-from groundfault.taxonomy.fitting.fit import find_contrasting_terms, find_enriched_attributes
-from groundfault.taxonomy.fitting.nulls import draw_world
-from groundfault.taxonomy.fitting.partition import _split_large
-from groundfault.taxonomy.fitting.stability import Replicates
-from groundfault.taxonomy.use.regimes import depth_profile, grader_gaps
-from groundfault.testing.worlds import AbilityWorld
+from groundfault_lab.commands.taxonomy import taxonomy as command
+from groundfault_lab.pages.taxonomy_page import make_page
+from groundfault_lab.taxonomy import Matrix, Settings, Taxonomy, add_answers, fit, irt, judge_claims
+from groundfault_lab.taxonomy.finder import Clusters as Finder
+from groundfault_lab.taxonomy.fitting import nulls
+from groundfault_lab.taxonomy.fitting.fit import find_contrasting_terms, find_enriched_attributes
+from groundfault_lab.taxonomy.fitting.nulls import draw_world
+from groundfault_lab.taxonomy.fitting.partition import _split_large
+from groundfault_lab.taxonomy.fitting.stability import Replicates
+from groundfault_lab.taxonomy.irt import OneAbility
+from groundfault_lab.taxonomy.use.regimes import depth_profile, grader_gaps
+from groundfault_lab.taxonomy.worlds import AbilityWorld
 from groundfault_studies.taxonomy_paper import profile_silhouettes
 
 QUICK = Settings(worlds=19, refits=3, bootstraps=2, permutations=99)
@@ -237,7 +236,7 @@ def test_processes_and_interruptions_change_nothing(
 KILLED = """
 import os, signal, sys
 import numpy as np
-from groundfault.taxonomy import Matrix, Settings, fit
+from groundfault_lab.taxonomy import Matrix, Settings, fit
 
 cells = np.load(sys.argv[1])
 passed, trials = cells["passed"], cells["trials"]

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 Rerun = Callable[[Evidence], Report]
-DERIVATIONS = {"taxonomy": "groundfault.taxonomy.use.claims:repeat_claims"}
+DERIVATIONS = {"taxonomy": "groundfault_lab.taxonomy.use.claims:repeat_claims"}
 """Kinds of `Derivation`, and who audits such evidence again.
 
 Each is called with the evidence as its sources have it, the manifest, the folder of the report and

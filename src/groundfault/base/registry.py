@@ -13,10 +13,11 @@ from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from groundfault.base.deprecation import rename_attributes
-from groundfault.errors import PlanError
+from groundfault.base.deprecation import rename_attributes, warn_renamed
+from groundfault.errors import MissingExtraError, PlanError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -99,7 +100,39 @@ def load_object(place: str) -> Any:
     Tables of such places name what lies above them without importing it before it is used.
     """
     module, _, attribute = place.partition(":")
-    return getattr(import_module(module), attribute)
+    return getattr(import_optional(module), attribute)
+
+
+def import_optional(module: str) -> ModuleType:
+    """Import a module of groundfault, or of groundfault-lab, a package of its own.
+
+    Raises
+    ------
+    MissingExtraError
+        If groundfault-lab is needed and not installed.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != "groundfault_lab":
+            raise
+        raise MissingExtraError(
+            "this is part of groundfault-lab, a package of its own: pip install groundfault-lab, "
+            "or in a checkout of groundfault: pip install ./lab"
+        ) from None
+
+
+def forward_module(old: str, new: str) -> Callable[[str], Any]:
+    """Make the ``__getattr__`` of a module that moved to ``new``; each use warns."""
+
+    def find(name: str) -> Any:
+        if name.startswith("__"):  # Python's own questions about a module
+            raise AttributeError(name)
+        value = getattr(import_optional(new), name)
+        warn_renamed(f"{old}.{name}", f"{new}.{name}")
+        return value
+
+    return find
 
 
 def open_front_door(

@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from io import TextIOWrapper
 from traceback import print_exception
 from typing import Any, NoReturn
@@ -16,6 +15,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from groundfault.base.files import SHARE
+from groundfault.base.registry import import_optional
 from groundfault.errors import GroundfaultError, shorten
 
 TROUBLE = 2
@@ -47,18 +47,20 @@ _BESIDE = {
 _LAB = {
     "slices": ("proposals", "Propose slices with high error rates; confirm nothing."),
     "describe": ("proposals", "Let a language model describe failing examples."),
-    "explain": ("proposals", "Name the linguistic features of each slice of errors."),
-    "improve": ("improve", "Rank examples to leave out, relabel or label next."),
-    "features": ("features", "Add linguistic features of texts to a table as columns."),
-    "taxonomy": ("taxonomy", "Cluster examples by which models fail on them."),
     "probe": ("probe", "Test a model on wordings that must not change the answer."),
     "calibrate": ("calibrate", "Measure a judge's rate of false confirmations and power."),
     "study": ("study", "Regenerate a paper's tables."),
     "anchor": ("reports", "Sign the head of a ledger, so that erasing it shows."),
 }
+_LAB_PACKAGE = {
+    "explain": ("explain", "Name the linguistic features of each slice of errors."),
+    "improve": ("improve", "Rank examples to leave out, relabel or label next."),
+    "features": ("features", "Add linguistic features of texts to a table as columns."),
+    "taxonomy": ("taxonomy", "Cluster examples by which models fail on them."),
+}
 
 _MOVED = {"probe review": "label review", "sequential": "label"} | {
-    name: f"lab {name}" for name in _LAB
+    name: f"lab {name}" for name in (*_LAB, *_LAB_PACKAGE)
 }
 """Commands under their names of the release before, the longest first."""
 
@@ -88,7 +90,8 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in self.lines:
             return None
-        module = import_module(f"groundfault.cli.{self.lines[cmd_name][0]}")
+        home = "groundfault_lab.commands" if cmd_name in _LAB_PACKAGE else "groundfault.cli"
+        module = import_optional(f"{home}.{self.lines[cmd_name][0]}")
         # some functions cannot be called like their commands: a keyword, and what opens files
         command = getattr(module, f"{cmd_name}_", None) or getattr(module, cmd_name)
         assert isinstance(command, click.Command)
@@ -142,7 +145,7 @@ def cli(share: bool) -> None:
         os.environ[SHARE] = "1"
 
 
-@click.group(cls=_Lazy, sections={"Commands": _LAB})
+@click.group(cls=_Lazy, sections={"Commands": _LAB, "In the package groundfault-lab": _LAB_PACKAGE})
 def lab() -> None:
     """Propose slices, describe, probe, cluster, calibrate.
 

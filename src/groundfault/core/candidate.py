@@ -31,12 +31,12 @@ Missing = Literal["reject", "off", "drop"]
 _FUNCTIONS = {
     "mixture": "groundfault.stats.mixture_predict:assign",
     "ball": "groundfault.stats.spotlight:is_inside",
-    "centroid": "groundfault.stats.centroids:label_coordinates",
-    "answers": "groundfault.stats.centroids:label_answers",
+    "centroid": "groundfault_lab.taxonomy.centroids:label_coordinates",
+    "answers": "groundfault_lab.taxonomy.centroids:label_answers",
 }
 # functions that need more than arrays: the class that computes them, loaded when one is read
 _CLASSES = {
-    "language": "groundfault.language.finder:LanguageColumn",
+    "language": "groundfault_lab.language.finder:LanguageColumn",
     "texts": "groundfault.slicing.embedding:EmbeddedTextColumn",
     "description": "groundfault.descriptions.annotating:DescriptionColumn",
 }

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from groundfault.render.page import Page
 
 _OUTLINES = {
-    "Report": "audit_page:make_page",
-    "Certificate": "sequential_page:make_page",
-    "Confirmation": "sequential_page:make_confirmation_page",
-    "CaseSummary": "case_page:make_case_page",
-    "Taxonomy": "taxonomy_page:make_page",
-    "BankCheck": "bank_card:make_card",
-    "ScorerAudits": "audit_page:make_scorer_page",
-    "Check": "preview_pages:make_check_page",
+    "Report": "groundfault.render.audit_page:make_page",
+    "Certificate": "groundfault.render.sequential_page:make_page",
+    "Confirmation": "groundfault.render.sequential_page:make_confirmation_page",
+    "CaseSummary": "groundfault.render.case_page:make_case_page",
+    "Taxonomy": "groundfault_lab.pages.taxonomy_page:make_page",
+    "BankCheck": "groundfault.render.bank_card:make_card",
+    "ScorerAudits": "groundfault.render.audit_page:make_scorer_page",
+    "Check": "groundfault.render.preview_pages:make_check_page",
 }
 """Makers of outlines by the class of the result; a subclass has that of its parent."""
 
@@ -31,7 +31,7 @@ def make_outline(result: object) -> Page:
         Of a class that `_OUTLINES` names.
     """
     name = next(c.__name__ for c in type(result).__mro__ if c.__name__ in _OUTLINES)
-    page: Page = load_object(f"groundfault.render.{_OUTLINES[name]}")(result)
+    page: Page = load_object(_OUTLINES[name])(result)
     return page
 
 

@@ -19,6 +19,7 @@ from groundfault.auditing.verification import verify
 from groundfault.auditing.verification_checks import Verification
 from groundfault.base.ledger import Ledger
 from groundfault.base.ledgers import LedgerChoice, find_ledger, find_witness
+from groundfault.base.registry import load_object
 from groundfault.case.case import AUDIT, LEDGER, Case
 from groundfault.case.settings import CASE
 from groundfault.case.simulation import Forecast
@@ -327,10 +328,8 @@ def open_taxonomy(place: Path) -> OpenedReport:
     InputError
         If its files cannot be read, or do not fit each other.
     """
-    # the libraries that draw its figures take a second to load
-    from groundfault.render.taxonomy_page import make_page
-    from groundfault.taxonomy.words.labelling import read_folder
-
+    read_folder = load_object("groundfault_lab.taxonomy.words.labelling:read_folder")
+    make_page = load_object("groundfault_lab.pages.taxonomy_page:make_page")
     return OpenedReport(place, taxonomy=make_page(*read_folder(place)))
 
 

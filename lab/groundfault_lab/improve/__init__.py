@@ -1,0 +1,42 @@
+"""Improve a model by its error slices: reject, relabel, or learn from the suspected examples.
+
+Nothing here judges a slice. What is measured on labelled examples comes beside the same thing done
+by confidence.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from groundfault.base.registry import open_front_door
+
+if TYPE_CHECKING:
+    from groundfault_lab.improve.acquisition import (
+        Acquisition as Acquisition,
+        AcquisitionRound as AcquisitionRound,
+        Auditor as Auditor,
+        LeastConfident as LeastConfident,
+        RandomOrder as RandomOrder,
+        SuspectSlices as SuspectSlices,
+    )
+    from groundfault_lab.improve.active import (
+        Comparison as Comparison,
+        Learning as Learning,
+        active_learning as active_learning,
+    )
+    from groundfault_lab.improve.measurement import Improvement as Improvement
+    from groundfault_lab.improve.selective import (
+        Flipping as Flipping,
+        SelectivePrediction as SelectivePrediction,
+        Slicer as Slicer,
+    )
+
+__getattr__, __dir__, __all__ = open_front_door(
+    __name__,
+    {
+        "Confidence": "groundfault_lab.improve:LeastConfident",
+        "Random": "groundfault_lab.improve:RandomOrder",
+        "Round": "groundfault_lab.improve:AcquisitionRound",
+        "Slices": "groundfault_lab.improve:SuspectSlices",
+    },
+)

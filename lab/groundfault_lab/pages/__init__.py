@@ -1,0 +1,1 @@
+"""Pages of what this package finds."""

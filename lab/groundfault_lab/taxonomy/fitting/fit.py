@@ -1,0 +1,459 @@
+"""Fit: from evidence to a taxonomy that says what it rests on."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike
+
+from groundfault.auditing.report_schema import to_plain
+from groundfault.auditing.verification_checks import differences_of
+from groundfault.base.arrays import Bools, Floats, Ints
+from groundfault.base.machine import version
+from groundfault.base.progress import Progress, listener
+from groundfault.core.candidate import matrix as numbers_of
+from groundfault.core.columns import Kind, profile
+from groundfault.core.evidence import Evidence
+from groundfault.errors import InputError
+from groundfault.stats.multiple import holm
+from groundfault.stats.silhouette import combine
+from groundfault_lab.taxonomy import irt
+from groundfault_lab.taxonomy.fitting import nulls
+from groundfault_lab.taxonomy.fitting.matrix import Matrix
+from groundfault_lab.taxonomy.fitting.nulls import Test, measure_detectable_classes
+from groundfault_lab.taxonomy.fitting.partition import Partition, make_partition
+from groundfault_lab.taxonomy.fitting.settings import Settings
+from groundfault_lab.taxonomy.fitting.stability import Replicates, Stability, measure_stability
+from groundfault_lab.taxonomy.fitting.taxonomy import Cluster, EnrichedAttribute, Taxonomy
+from groundfault_lab.taxonomy.irt import OneAbility
+
+# the examples nearest to the centre, which stand for a cluster in reports and prompts
+_EXEMPLARS = 5
+# of an embedding of texts
+_DIRECTIONS = 100
+_TERMS = 5  # words of a cluster, as many as a line of a report shows
+_ATTRIBUTES = 6  # of a cluster, as many as a cell of the report shows
+_LEAST_SIZE = 5  # examples with a property: fewer reach no small p after Holm's adjustment
+_FEW = 8  # levels of a number that is taken for a label; more are cut at the median
+_WORD = r"(?u)\b[^\W\d_]\w+\b"
+
+
+def fit(
+    evidence: Evidence | Matrix,
+    settings: Settings | None = None,
+    *,
+    examples: Any = None,
+    text: str | None = None,
+    vectors: str | ArrayLike | None = None,
+    embedding: str = "tfidf",
+    benchmark: str | None = None,
+    jobs: int = 1,
+    resume: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Taxonomy:
+    """Cluster examples by which models fail on them, and say which clusters are real and stay.
+
+    Parameters
+    ----------
+    evidence : Evidence or Matrix
+        Results of at least three models on the same examples.
+    settings : Settings, optional
+    examples : path or table, optional
+        Table that describes the examples, joined by --id.
+    text : str, optional
+        Column of texts, for labels and for --alpha above 0.
+    vectors : str or array, optional
+        Column of vectors of the examples, used instead of their texts. Or an array of them in the
+        order of their names, shape (n, q).
+    embedding : str
+        Embedding of the texts: tfidf, sentence or sentence:MODEL. See
+        `groundfault.slicing.embedding.fit`.
+    benchmark : str, optional
+        Column of the benchmark of an example.
+    jobs : int
+        Processes; no answer depends on them.
+    resume : path, optional
+        Directory for finished replicates: an interrupted fit that is run again goes on where it
+        stopped.
+    progress : callable, optional
+        Called with a message at each step.
+
+    Raises
+    ------
+    InputError
+        If there is too little to compare, or a column is not there or holds something else.
+    MissingExtraError
+        If UMAP is asked for and not installed.
+
+    Examples
+    --------
+    >>> from groundfault import Evidence
+    >>> from groundfault_lab.taxonomy import fit
+    >>> evidence = Evidence.from_table(  # doctest: +SKIP
+    ...     "answers.parquet", id="id", model="model", outcome="error"
+    ... )
+    >>> fit(evidence).verdict  # doctest: +SKIP
+    """
+    settings = settings or Settings()
+    report = listener(progress)
+    report("reading who passed what")
+    columns: dict[str, Any] = {"text": text, "vectors": vectors, "benchmark": benchmark}
+    matrix = make_matrix(evidence, settings, examples=examples, embedding=embedding, **columns)
+    matrix_used = nulls.prepare(matrix, settings)
+    # stored replicates of other settings or data must not be taken for these
+    key = f"{settings.hash} {hash_matrix(matrix)}"
+    replicates = Replicates(jobs, report, resume, key)
+    tests: dict[str, Test] = {}
+    # fitted once: every world of one ability is drawn from the same population
+    population = OneAbility.fit(matrix.passed, matrix.trials) if settings.worlds else None
+    dimensions, detectable = None, None
+    # the bar comes from all examples, since filters depend on answers that a world changes
+    if settings.reducer == "signal":
+        dimensions, tests["direction"] = nulls.count_directions(
+            matrix, settings, replicates, population
+        )
+        if dimensions == 0 and population is not None:
+            detectable = measure_detectable_classes(
+                matrix, settings, tests["direction"], population, replicates
+            )
+    report("clustering")
+    clustering = make_partition(matrix_used, settings, dimensions)
+    if clustering.clusters:
+        tests["label_fixed"] = nulls.shuffle_columns(matrix_used, clustering, settings)
+        tests |= nulls.recluster_worlds(
+            matrix, clustering, settings, dimensions, replicates, population
+        )
+    steady = measure_stability(matrix_used, clustering, settings, dimensions, replicates)
+    clusters = _make_clusters(matrix_used, clustering, tests, steady, settings, text, benchmark)
+    of = evidence.hash if isinstance(evidence, Evidence) else ""
+    parts = (matrix_used, clustering, clusters, tests, steady)
+    made = Taxonomy(settings, *parts, dimensions, of, detectable=detectable)
+    return replace(made, groundfault_version=version("groundfault"))
+
+
+def make_matrix(
+    evidence: Evidence | Matrix,
+    settings: Settings,
+    *,
+    examples: Any = None,
+    text: str | None = None,
+    vectors: str | ArrayLike | None = None,
+    embedding: str = "tfidf",
+    benchmark: str | None = None,
+) -> Matrix:
+    """Make the matrix of all examples, with what describes them; see `fit`."""
+    if isinstance(evidence, Matrix):
+        matrix = evidence
+    else:
+        matrix = Matrix.of(evidence, score=settings.score, rate=settings.rate)
+        if examples is not None:
+            from groundfault.readers.table import read_table
+
+            id = evidence.roles.id or ""
+            matrix = matrix.describe(read_table(examples, text=(id,))[0], id)
+    if text is not None and (dtype := matrix.attribute(text, "text").dtype) != pl.String:
+        raise InputError(f"column {text!r} holds {dtype}, not text")
+    if benchmark is not None and matrix.attribute(benchmark, "benchmark").n_unique() < 2:
+        only = matrix.attributes[benchmark][0]
+        raise InputError(
+            f"column {benchmark!r} names one benchmark only ({only!r}); leave it out (benchmark=)"
+        )
+    semantic = _embed_examples(matrix, text, vectors, embedding, settings)
+    if settings.alpha > 0 and semantic is None:
+        raise InputError(
+            f"alpha={settings.alpha:g} weighs what examples say; name the column of their texts or "
+            "vectors (text=, vectors=), or set alpha to 0"
+        )
+    return replace(matrix, semantic=semantic)
+
+
+def _embed_examples(
+    matrix: Matrix,
+    text: str | None,
+    vectors: str | ArrayLike | None,
+    embedding: str,
+    settings: Settings,
+) -> Floats | None:
+    if isinstance(vectors, str):
+        matrix.attribute(vectors, "vectors")
+        directions = numbers_of(matrix.attributes, (vectors,))
+    elif vectors is not None:
+        directions = np.asarray(vectors, dtype=np.float64)
+    elif text is not None and settings.alpha > 0:
+        from groundfault.slicing.embedding import embed
+
+        if matrix.attributes[text].null_count():
+            # an empty text would get a vector of zeros, and zeros lie near to everything
+            lacking = matrix.examples[matrix.attributes[text].is_null().arg_true()[0]]
+            raise InputError(
+                f"example {lacking!r} has no text in column {text!r}: fill it in, or set alpha to 0"
+            )
+        directions = embed(matrix.attributes[text].to_list(), embedding, dimensions=_DIRECTIONS)
+    else:
+        return matrix.semantic
+    if directions.ndim != 2 or len(directions) != len(matrix):
+        raise InputError(
+            f"vectors have shape {directions.shape}; there are {len(matrix)} examples, and each "
+            "needs one row"
+        )
+    if not np.isfinite(directions).all():
+        where = matrix.examples[int(np.flatnonzero(~np.isfinite(directions).all(axis=1))[0])]
+        raise InputError(
+            f"the vector of example {where!r} is missing, or has a number that is not finite"
+        )
+    # unit length, so that alpha weighs answers and texts on one scale
+    return combine(directions)
+
+
+def hash_matrix(matrix: Matrix) -> str:
+    """Hash what tells one matrix from another, for what is kept of an interrupted run."""
+    # names are joined by a character that no name holds, so that ("ab", "c") is not ("a", "bc")
+    digest = hashlib.sha256("\0".join((*matrix.examples, "", *matrix.models)).encode())
+    digest.update(matrix.passed.tobytes() + matrix.trials.tobytes())
+    if matrix.semantic is not None:
+        digest.update(np.ascontiguousarray(matrix.semantic).tobytes())
+    return digest.hexdigest()
+
+
+def _make_clusters(
+    matrix: Matrix,
+    clustering: Partition,
+    tests: dict[str, Test],
+    steady: Stability,
+    settings: Settings,
+    text: str | None,
+    benchmark: str | None,
+) -> tuple[Cluster, ...]:
+    if not clustering.clusters:
+        return ()
+    labels = clustering.labels
+    # words describe a cluster and have no part in forming it unless alpha is above 0
+    texts = None if text is None else matrix.attributes[text].to_list()
+    terms = find_contrasting_terms(texts, labels) if texts else ((),) * clustering.clusters
+    described = matrix.attributes.drop([] if text is None else text)
+    attributes = find_enriched_attributes(described, labels, settings.level)
+    failure, expectation = _measure_failures(matrix, labels, settings)
+    lowest = steady.lowest(clustering.clusters)
+    clusters = []
+    for c in range(clustering.clusters):
+        inside = np.flatnonzero(labels == c)
+        stability = {axis: float(np.nan_to_num(row[c])) for axis, row in steady.jaccard.items()}
+        published, reason = _decide_publication(tests, float(lowest[c]), stability, settings)
+        cluster = Cluster(
+            number=c + 1,
+            size=len(inside),
+            failure=tuple(failure[c].tolist()),
+            expected=tuple(expectation[c].tolist()),
+            stability=stability,
+            published=published,
+            reason=reason,
+            terms=terms[c],
+            attributes=attributes[c],
+            exemplars=tuple(matrix.examples[i] for i in clustering.list_nearest(c)[:_EXEMPLARS]),
+            sources=_count_sources(matrix.attributes[benchmark][inside]) if benchmark else {},
+        )
+        clusters.append(cluster)
+    return tuple(clusters)
+
+
+def compare_clusters(taxonomy: Taxonomy) -> list[str]:
+    """Return where a taxonomy's clusters differ from what its answers, tests and refits make them.
+
+    Words and benchmarks of a cluster are left out: a taxonomy does not name their columns.
+    """
+    parts = (taxonomy.matrix, taxonomy.partition, taxonomy.tests, taxonomy.stability)
+    again = _make_clusters(*parts, taxonomy.settings, None, None)
+    names = "number size failure expected stability published reason exemplars".split()
+    stated, made = (
+        [{name: to_plain(getattr(cluster, name)) for name in names} for cluster in clusters]
+        for clusters in (taxonomy.clusters, again)
+    )
+    return list(differences_of(stated, made, "clusters"))
+
+
+def _decide_publication(
+    tests: dict[str, Test], lowest: float, stability: dict[str, float], settings: Settings
+) -> tuple[bool, str]:
+    """Decide whether a cluster is published, and say why in a sentence."""
+    for key, of in (
+        ("one_ability", "one ability a model"),
+        ("column_shuffle", "models that fail independently"),
+    ):
+        if key not in tests or not tests[key].draws:
+            return False, "No null worlds were run."
+        # the smallest add-one p-value that so many worlds can give
+        fewest = 1 / (1 + len(tests[key].draws))
+        if fewest > settings.level:
+            return False, (
+                f"{len(tests[key].draws)} null worlds cannot give a p-value of {settings.level:g}; "
+                f"run at least {math.ceil(1 / settings.level) - 1}."
+            )
+        # both nulls have to be rejected; shuffled columns alone do not rule out a common ability
+        if tests[key].p > settings.level:
+            return False, (
+                f"The clusters are no tighter than those found in worlds of {of} (p = "
+                f"{tests[key].p:.3g}, level {settings.level:g})."
+            )
+    # a cluster that was not refitted is withheld, never published on trust
+    if not stability:
+        return False, "It was not refitted, so nothing is known of its stability."
+    if lowest < settings.stability:
+        axis = min(stability, key=stability.__getitem__)
+        return False, (
+            f"It is not found again with other {axis}: mean Jaccard index {lowest:.2f}, below "
+            f"{settings.stability:g}."
+        )
+    return True, (
+        "It is found again with other examples, models and seeds: Jaccard index at least "
+        f"{lowest:.2f}."
+    )
+
+
+def _measure_failures(matrix: Matrix, labels: Ints, settings: Settings) -> tuple[Floats, Floats]:
+    """Measure failures by cluster and model, and the share that ability and difficulty predict."""
+    passes, trials = matrix.binary
+    # item-response curves, so that a weak model on hard examples shows no excess
+    chance = irt.fit(passes, trials, parameters=settings.parameters).probability()
+    shape = (int(labels.max()) + 1, len(matrix.models))
+    failure, expectation = np.full(shape, np.nan), np.full(shape, np.nan)
+    for c in range(shape[0]):
+        inside = labels == c
+        count = trials[inside].sum(axis=0)
+        # a model without answers in a cluster has no rate: NaN rather than 0 failures
+        some = count > 0
+        for rates, values in ((failure, passes), (expectation, chance * trials)):
+            rates[c, some] = 1 - values[inside].sum(axis=0)[some] / count[some]
+    return failure, expectation
+
+
+def _count_sources(words: pl.Series) -> dict[str, int]:
+    counts = Counter(words.cast(pl.String).fill_null("unknown").to_list())
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def find_contrasting_terms(
+    texts: Sequence[str | None], labels: Ints
+) -> tuple[tuple[str, ...], ...]:
+    """Find words that are frequent in each cluster and rare in the others, best first.
+
+    Parameters
+    ----------
+    texts : sequence of str or None, of length n
+    labels : int array, shape (n,)
+        Negative is noise, which counts as the others.
+
+    Notes
+    -----
+    Class-based TF-IDF: share of the cluster's words times log(1 + mean words a cluster / count of
+    the word). Grootendorst 2022, arXiv:2203.05794. Words of digits alone are left out, and so are
+    words of one example only."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    groups = int(labels.max()) + 1
+    counter = CountVectorizer(
+        token_pattern=_WORD, min_df=2, stop_words="english", max_features=50_000
+    )
+    try:
+        counts = counter.fit_transform(text or "" for text in texts)
+    except ValueError:  # no word is left
+        return ((),) * groups
+    member = np.zeros((groups + 1, len(labels)))
+    member[labels, np.arange(len(labels))] = 1  # noise is the last row
+    table = np.asarray(member @ counts)
+    words = counter.get_feature_names_out()
+    share = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
+    # class-based TF-IDF: arXiv:2203.05794, equation 2
+    weight = share * np.log1p(table.sum() / len(table) / np.maximum(table.sum(axis=0), 1))
+    # a word that is no more frequent here than elsewhere sets nothing apart
+    overall = table.sum(axis=0) / max(table.sum(), 1)
+    weight = np.where(share > overall, weight, 0.0)[:groups]
+    best = np.argsort(-weight, axis=1, kind="stable")[:, :_TERMS]
+    return tuple(
+        tuple(str(words[j]) for j in row if weight[c, j] > 0) for c, row in enumerate(best)
+    )
+
+
+def find_enriched_attributes(
+    attributes: pl.DataFrame, labels: Ints, level: float
+) -> tuple[tuple[EnrichedAttribute, ...], ...]:
+    """Find attributes more frequent in each cluster than outside it, by adjusted p-value.
+
+    Parameters
+    ----------
+    attributes : polars.DataFrame
+        One row an example: flags, words of few levels, and numbers, which are cut at their median.
+    labels : int array, shape (n,)
+    level : float
+        Family-wise, over all attributes and clusters.
+
+    Notes
+    -----
+    Fisher's exact test against all other examples, noise included. It assumes that examples were
+    exchangeable but for the attribute; the clusters were formed on answers, which attributes may
+    explain."""
+    from scipy.stats import hypergeom
+
+    groups = int(labels.max()) + 1
+    tests = [
+        (name, on, has_value)
+        for name, on, has_value in _list_properties(attributes)
+        # fewer than five cannot reach a small p after Holm, and cost the others power
+        if _LEAST_SIZE <= on.sum() < has_value.sum()
+    ]
+    if not tests or groups == 0:
+        return ((),) * groups
+    p, shares = np.ones((len(tests), groups)), np.zeros((len(tests), groups, 2))
+    for i, (_, on, has_value) in enumerate(tests):
+        inside = np.array([((labels == c) & has_value).sum() for c in range(groups)])
+        hits = np.array([((labels == c) & on).sum() for c in range(groups)])
+        # Fisher's exact test, upper tail; sf can exceed 1 by rounding
+        p[i] = np.minimum(hypergeom.sf(hits - 1, has_value.sum(), on.sum(), inside), 1.0)
+        shares[i, :, 0] = hits / np.maximum(inside, 1)
+        shares[i, :, 1] = (on.sum() - hits) / np.maximum(has_value.sum() - inside, 1)
+    # over all attributes and clusters at once, not cluster by cluster
+    adjusted = holm(p.ravel()).reshape(p.shape)
+    rows = []
+    for c in range(groups):
+        order = np.argsort(adjusted[:, c], kind="stable")
+        best = [i for i in order if adjusted[i, c] <= level][:_ATTRIBUTES]
+        rows.append(
+            tuple(
+                EnrichedAttribute(tests[i][0], inside, outside, float(adjusted[i, c]))
+                for i in best
+                for inside, outside in [shares[i, c].tolist()]
+            )
+        )
+    return tuple(rows)
+
+
+def _list_properties(table: pl.DataFrame) -> Iterator[tuple[str, Bools, Bools]]:
+    """Yield names of true/false properties, where they are true, and where they are known."""
+    if not table.width:
+        return
+    for column in profile(table):
+        values = table[column.name]
+        present = values.is_not_null().to_numpy()
+        if column.kind is Kind.FLAG:
+            flags = values.cast(pl.Float64)
+            yield column.name, (flags == 1).fill_null(False).to_numpy(), present
+            yield f"not {column.name}", (flags == 0).fill_null(False).to_numpy(), present
+        elif column.kind is Kind.LABEL or (column.kind is Kind.NUMBER and column.distinct <= _FEW):
+            words = values.cast(pl.String)
+            for word in words.drop_nulls().unique().sort():
+                on = (words == word).fill_null(False).to_numpy()
+                yield f"{column.name} = {word}", on, present
+        elif column.kind is Kind.NUMBER:
+            numbers = values.cast(pl.Float64).to_numpy()
+            # one cut by the median, decided without the labels: a best cut would need a correction
+            middle = float(np.nanmedian(numbers))
+            above = numbers > middle
+            yield f"{column.name} above {middle:g}", above, present
+            yield f"{column.name} at most {middle:g}", ~above & present, present
