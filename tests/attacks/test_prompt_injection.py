@@ -16,7 +16,7 @@ from commands import Ending, run_program
 from small_taxonomy import Scripted, taxonomy_of
 
 from groundfault import Library
-from groundfault.taxonomy.words.labelling import write_taxonomy
+from groundfault_lab.taxonomy.words.labelling import write_taxonomy
 
 KEY = "sk-right-0123456789abcdef"
 ORDER = (

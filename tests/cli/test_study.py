@@ -14,4 +14,4 @@ def test_without_the_studies_the_command_says_what_to_type(monkeypatch: pytest.M
     monkeypatch.setattr(study, "STUDIES", Registry("study", "groundfault.no_such_group", {}))
     run = CliRunner().invoke(study.study, ["janus"])
     assert isinstance(run.exception, MissingExtraError)
-    assert "pip install ./studies" in str(run.exception)
+    assert "pip install ./lab ./studies" in str(run.exception)

@@ -121,7 +121,7 @@ def study(
     if not STUDIES.names():
         raise MissingExtraError(
             "no study is installed: the studies are a distribution of their own. In a checkout of "
-            "groundfault, run: pip install ./studies"
+            "groundfault, run: pip install ./lab ./studies"
         )
     run = STUDIES.get(name)
     settings = {key: value for key, value in options.items() if value is not None}
