@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from groundfault.cli.main import cli
 from groundfault.errors import InputError
+from groundfault.probes.running.answers import make_grader
 from groundfault.sequential import Certificate
 
 COMMANDS = (
@@ -167,3 +169,42 @@ def test_an_earlier_report_is_the_prior_of_a_sequential_audit() -> None:
     without, with_prior = (Certificate.load(f"{name}.json") for name in ("without", "with"))
     assert set(with_prior.plan.prior or ()) < {count.group for count in with_prior.groups}
     assert with_prior.labelled < without.labelled
+
+
+@pytest.mark.parametrize(
+    ("grader", "reply", "key", "score"),
+    [
+        ("numeric", "Let me see. 17 + 25 = 42", "42", None),
+        ("numeric", "Answer: 42.0", "42", 1.0),
+        ("exact", "Answer: The Paris", "paris", 1.0),
+        ("choice", "Answer: (b) because", "B", 1.0),
+        ("choice", "Answer: C", "B", 0.0),
+        ("regex", "it is Paris, of course", r"\bParis\b", 1.0),
+        ("regex", "it is London", r"\bParis\b", 0.0),
+        ("integer", "I cannot say", "3", None),
+    ],
+)
+def test_replies_are_graded(grader: str, reply: str, key: str, score: float | None) -> None:
+    assert make_grader(grader)(reply, {"answer": key}) == score
+
+
+def test_a_sequential_audit_asks_a_model_itself() -> None:
+    table = pl.DataFrame({"id": range(80), "lang": ["de", "fr"] * 40})
+    table = table.with_columns(prompt=pl.format("{} times 3?", "id"), answer=pl.col("id") * 3)
+    table.write_csv("questions.csv")
+    with Path("calls.jsonl").open("w") as file:
+        for row in table.iter_rows(named=True):
+            wrong = row["lang"] == "fr"
+            call = {"prompt": row["prompt"], "response": f"Answer: {row['answer'] + wrong}"}
+            file.write(json.dumps(call) + "\n")
+    command = (
+        "label run questions.csv --id id --groups lang --threshold 0.85 --label model --seed 1 "
+        "--no-ledger --grader integer --certificate out.json"
+    )
+    result = run(f"{command} --model replay:calls.jsonl")
+    assert result.exit_code == 0, result.output
+    certificate = Certificate.load("out.json")
+    assert certificate.verdict == "failure mode found"
+    assert {group.group: group.mean for group in certificate.groups}["lang=fr"] == 0.0
+    missing = run(command)
+    assert "name it, as in --model openai/gpt-4o-mini" in str(missing.exception)

@@ -130,6 +130,9 @@ def _list_labellers(
     labeller: Annotated[str | None, Flag("--as")] = None,
     labellers: str | None = None,
     adjudicator: str | None = None,
+    grader: str = "exact",
+    prompt: str = "prompt",
+    answer: str = "answer",
     gate: bool = False,
     certificate: OutFile | None = None,
 ) -> None:
@@ -145,6 +148,13 @@ def _list_labellers(
         Names of all who label each case on their own.
     adjudicator : C
         Name of who settles their disagreements.
+    grader : RULE
+        Rule that scores the model's replies for --label model, which asks --model: exact, yes_no,
+        integer, numeric, set, choice or regex.
+    prompt : COL
+        Column to put to the model.
+    answer : COL
+        Column with the right answer, or the pattern for regex.
 
     Output
     ------
@@ -193,6 +203,8 @@ def label() -> None:
     "a column named like error stops.",
 )
 @derive_options(_list_labellers, "labeller labellers adjudicator")
+@derive_options(_list_labellers, "grader prompt answer")
+@derive_options(shared.list_call_settings, "record timeout temperature max_tokens")
 @server_options
 @shared.ledger_options
 @derive_options(_list_labellers, "gate certificate")
@@ -208,7 +220,7 @@ def run(*, json_path: str | None, **options: Any) -> Result:
     _check_labelling(options)
     is_replayed = options["label"] == "file"
     pool, plan = read_cases_and_plan(options, options["scores"] if is_replayed else None)
-    look_up = replay(pool) if is_replayed else None
+    look_up = replay(pool) if is_replayed else _ask_model(options)
     audit = SequentialAudit.of(
         pool, plan, ledger=call(choose_ledger, options), reopen=options["reopen"]
     )
@@ -330,6 +342,22 @@ def _outline_prospects(
         )
 
 
+def _ask_model(options: dict[str, Any]) -> Answer | None:
+    """Return the function that asks the model and grades its replies; None for other labels."""
+    if options["label"] != "model":
+        return None
+    from groundfault.probes.running.answers import make_grader
+    from groundfault.sequential.answers import model
+
+    if not options["model"]:
+        raise PlanError("--label model asks a model: name it, as in --model openai/gpt-4o-mini")
+    settings = {name: options[name] for name in ("record", "timeout", "temperature", "max_tokens")}
+    given = {name: value for name, value in settings.items() if value is not None}
+    score = make_grader(options["grader"], options["answer"])
+    fresh = options["claim"] == "rates"
+    return model(options["model"], score, prompt=options["prompt"], fresh=fresh, **given)
+
+
 def _check_labelling(options: dict[str, Any]) -> None:
     if options["label"] == "cmd":
         read_program(options)
@@ -355,7 +383,7 @@ def _label(
         if not quiet and audit.open is None:
             click.echo(format_progress(audit, options["cost"]), err=options["label"] != "ask")
 
-    is_shown = options["label"] != "file" or sys.stderr.isatty()
+    is_shown = options["label"] not in ("file", "model") or sys.stderr.isatty()
     seat = _take_seat(audit, options) if options["labellers"] else None
     one_is_pass = options["positive_is_good"] is not False
     answer = choose_answer(options, look_up, one_is_pass=one_is_pass)

@@ -58,7 +58,7 @@ def choose_answer(options: dict[str, Any], look_up: Answer | None, *, one_is_pas
 
     if options["label"] == "cmd":
         return answers.command(reading.read_program(options), positive_is_good=one_is_pass)
-    if options["label"] == "file":
+    if options["label"] in ("file", "model"):
         assert look_up is not None
         return look_up
     return partial(

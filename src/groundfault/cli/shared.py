@@ -211,13 +211,14 @@ audit_options = apply(
 def label_options(*, in_browser: bool = False) -> Decorator:
     """Make the options of who scores one case at a time; and whether in the browser."""
     browser = ", in the browser" if in_browser else ""
+    more, asked = (["browser", "model"], ", a model") if in_browser else ([], "")
     source = option(
         "--label",
-        type=click.Choice(["ask", *(["browser"] if in_browser else []), "cmd", "file"]),
+        type=click.Choice(["ask", *more, "cmd", "file"]),
         required=True,
         group="Labelling",
-        help=f"Source of the scores: you at the prompt{browser}, a program, or a column of the "
-        "file.",
+        help=f"Source of the scores: you at the prompt{browser}{asked}, a program, or a column of "
+        "the file.",
     )
     return apply([source, derive_options(list_label_settings)])
 

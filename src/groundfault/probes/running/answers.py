@@ -6,12 +6,12 @@ A mismatch routes a response to review; it is no error.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from groundfault.core import equivalence
-from groundfault.errors import InputError
+from groundfault.errors import InputError, require_word
 
 if TYPE_CHECKING:
     from groundfault.models import Response
@@ -116,6 +116,41 @@ def extract(response: str, rule: str = "exact") -> Answer:
     if lines and rule in ("exact", "set") and len(lines[-1].split()) <= _MAX_WORDS:
         return Answer(lines[-1], "search", "the last line, which is short")
     return Answer(None, "none", "no answer line, and no single answer in the text")
+
+
+GRADERS = (*equivalence.RULES, "choice", "regex")
+"""Names of `make_grader`."""
+
+
+def make_grader(rule: str, key: str = "answer") -> Callable[[str, Mapping[str, Any]], float | None]:
+    """Return a function that scores a response to a case: 1 or 0, None where it cannot tell.
+
+    Parameters
+    ----------
+    rule : str
+        One of `GRADERS`: a rule of `groundfault.core.equivalence.RULES`, ``choice`` for a letter
+        such as B, or ``regex`` for a pattern that is searched for in the response.
+    key : str
+        Column of the case with the right answer, or the pattern.
+    """
+    require_word("grader", rule, GRADERS)
+
+    def score(response: str, case: Mapping[str, Any]) -> float | None:
+        if case.get(key) in (None, ""):
+            raise InputError(f"a case has no right answer in the column {key!r}; fill it in")
+        wanted = str(case[key])
+        if rule == "regex":
+            return float(re.search(wanted, response[:_MAX_CHARACTERS]) is not None)
+        answer = extract(response, "exact" if rule == "choice" else rule).text
+        if answer is None:
+            return None
+        if rule == "choice":
+            letter = re.match(r"\W*([A-Za-z])\b", answer)
+            return None if letter is None else float(letter[1].upper() == wanted.strip().upper())
+        same = equivalence.compare(answer, wanted, rule).same
+        return None if same is None else float(same)
+
+    return score
 
 
 def route(task: Task, response: str | Response, base: str | None = None) -> Routing:
