@@ -203,3 +203,22 @@ def test_the_report_names_the_option() -> None:
         "failures cluster in the order of ids" in hint and "--group" in hint
         for hint in report.hints
     )
+
+
+def test_answers_that_crashed_are_grouped_by_what_they_say() -> None:
+    down = "RuntimeError('docker daemon not reachable on port {}')"
+    table = pl.DataFrame(
+        {
+            "value": [None] * 9 + [0, 1, 1] * 20,
+            "status": ["error"] * 9 + ["scored"] * 60,
+            "error": [down.format(8000 + i) for i in range(9)] + [None] * 60,
+            "kind": ["a", "b", "c"] * 23,
+        }
+    )
+    evidence = Evidence.from_table(
+        table, outcome="value", positive_is_good=True, status="status", instrument=["error"]
+    )
+    report = audit(evidence, ledger=None)
+    said = "of 9 answers that crashed 9 say 'RuntimeError: docker daemon not reachable on port *'"
+    assert report.hints[0].startswith(said)
+    assert report.doubts == 1

@@ -21,8 +21,10 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Verdict
 from groundfault.core.plan import to_fraction
 from groundfault.core.rules import Rule
+from groundfault.core.status import Status
 from groundfault.errors import attempt, list_some
 from groundfault.stats.orders import RunsTest, count_runs
+from groundfault.transcripts.steps import make_template
 
 # columns that say which benchmark an example is of, by the last word of their names
 _PART = re.compile(
@@ -63,7 +65,7 @@ def write_hints(results: AuditResults) -> tuple[tuple[str, ...], tuple[str, ...]
         _about_prevalence,
         _about_approximations,
     )
-    doubts = (_about_logs, _about_order, _about_suspects)
+    doubts = (_about_crashes, _about_logs, _about_order, _about_suspects)
     return _ask(results, doubts), _ask(results, others)
 
 
@@ -308,6 +310,23 @@ def _about_unscored_rows(results: AuditResults) -> Iterator[str]:
             f"{rows}: not scored, in no failure rate; the findings say whether their verdict "
             f"depends on it{where}"
         )
+
+
+def _about_crashes(results: AuditResults) -> Iterator[str]:
+    """Group the messages of answers that crashed: often one tool is down."""
+    evidence = results.audit.evidence
+    if "error" not in evidence.roles.instrument:
+        return
+    crashed = evidence.frame.filter(evidence.status == Status.ERROR)["error"].cast(pl.String)
+    kinds = crashed.to_frame().select(make_template(pl.col("error"))).drop_nulls()
+    counts = kinds.to_series().value_counts().sort("count", "error", descending=[True, False])
+    if told := [f"{count:,} say {error!r}" for error, count in counts.head(_KINDS).iter_rows()]:
+        number = f"{len(crashed):,} answers that crashed"
+        yield f"of {number} {', '.join(told)}; they are in no failure rate"
+
+
+_KINDS = 3
+"""Kinds of errors in one sentence."""
 
 
 def _say_where_unscored(evidence: Evidence) -> str:

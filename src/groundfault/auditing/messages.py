@@ -218,7 +218,9 @@ def write_uniform(losses: Sequence[float], units: int, statuses: Mapping[str, in
     >>> write_uniform([], 0, {"scored": 0, "refused": 3})
     'Nothing was scored: 3 refused'
     """
-    rest = ", ".join(f"{n:,} {name}" for name, n in statuses.items() if n and name != Status.SCORED)
+    names = {str(Status.ERROR): "crashed"}
+    unscored_rows = [(n, names.get(s, s)) for s, n in statuses.items() if n and s != Status.SCORED]
+    rest = ", ".join(f"{n:,} {name}" for n, name in unscored_rows)
     if not len(losses):
         return f"Nothing was scored: {rest}"
     low, high = losses

@@ -63,6 +63,8 @@ _JUDGED = r"(?i)^\W*(observation:?\s*)?your (answer|solution) is (wrong|incorrec
 _LAST_ERROR = r"(?m)^(\w*(?:Error|Exception)\b.*)$"
 _VALUES = r"\d[\d.,:_-]*|'[^'\n]*'|\"[^\"\n]*\"|0x[0-9a-f]+|/[\w./-]+|\b[A-Z]{2,}\d+\b"
 """Parts of a message that differ between two errors of one kind."""
+_QUOTED = r"""^(\w+)\(['"](.*)['"],?\)$"""
+"""An exception as Python prints it, with its message in quotes."""
 _MAX_TEMPLATE = 80
 """Characters of a template: those behind them are an argument or a trace."""
 
@@ -367,8 +369,13 @@ def _describe(raw: pl.DataFrame) -> pl.DataFrame:
     wrong = pl.when((pl.col("status") != "ok") & (kind != "message")).then(text)
     first = wrong.str.strip_chars().str.replace(r"(?i)^observation:\s*", "").str.extract(r"^(.*)")
     line = pl.coalesce(wrong.str.extract_all(_LAST_ERROR).list.last(), first)
-    template = line.str.replace_all(_VALUES, "*").str.slice(0, _MAX_TEMPLATE)
-    return done.with_columns(template.alias("error_kind"))
+    return done.with_columns(make_template(line).alias("error_kind"))
+
+
+def make_template(message: pl.Expr) -> pl.Expr:
+    """Return the first line of an error without numbers, quotes and paths: equal for one kind."""
+    line = message.str.extract(r"^(.*)").str.replace(_QUOTED, "$1: $2")
+    return line.str.replace_all(_VALUES, "*").str.slice(0, _MAX_TEMPLATE)
 
 
 def read_steps(frame: pl.DataFrame, roles: Roles, account: Account | None) -> pl.DataFrame:
