@@ -11,23 +11,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, hypergeom
 
-from groundfault.core.plan import BarKind
 from groundfault.modes import bars as bars_module
-from groundfault.modes.bars import (
-    PERMUTATIONS,
-    PERMUTED,
-    SHARES,
-    Bars,
-    Permuter,
-    look_up,
-    tabulate_tails,
-)
+from groundfault.modes.bars import PERMUTATIONS, PERMUTED, SHARES, Bars, Permuter
 from groundfault.modes.bit_layout import Layout
 from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, TOP_VALUES
 from groundfault.modes.conditions import list_conditions
+from groundfault.modes.kernels import look_up, tabulate_tails
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.selection import Selection
-from groundfault.modes.strata import Losses
+from groundfault.modes.strata import Losses, Scores, Strata
 from groundfault.stats import bits
 
 Floats = NDArray[np.float64]
@@ -110,10 +102,13 @@ def test_minima_of_permutations_are_those_of_an_enumeration(
     minima = Permuter(language, losses, PERMUTED).find_minima(np.random.default_rng(5), 3)
     draws, errors = np.random.default_rng(5), int(losses.values.sum())
     drawn = min(errors, n - errors)
-    for found in minima:
+    for b, found in enumerate(minima):
         y = np.zeros(n, dtype=np.bool_)
-        y[draws.permutation(n)[:drawn]] = True
-        y = y if drawn == errors else ~y
+        if b:
+            y[draws.permutation(n)[:drawn]] = True
+            y = y if drawn == errors else ~y
+        else:
+            y = losses.values == 1
         for name, value in zip(PERMUTED, found, strict=True):
             if name == "single":
                 masks = list(language.layout.unpack(language.bits[language.single]))
@@ -134,22 +129,57 @@ def test_cuts_of_one_column_cost_far_less_than_their_number() -> None:
     assert bars.sum_cost("single") - bars.log_cost("single") > math.log(1.4)
 
 
-@pytest.mark.parametrize(
-    ("strata", "losses", "kind"),
-    [
-        (2, [0.0, 1.0], "permutation"),
-        (1, [0.0, 0.5, 1.0], "permutation"),
-        (1, [0, 1], "bonferroni"),
-    ],
-)
-def test_strata_and_graded_losses_pay_for_every_rule(
-    strata: int, losses: list[float], kind: BarKind
+STRATIFIED = [(2, [0.0, 1.0]), (1, [0.0, 0.5, 1.0]), (3, [0.0, 0.1, 1.0])]
+
+
+@pytest.mark.parametrize(("strata", "losses"), STRATIFIED)
+def test_strata_and_graded_losses_pay_as_permutations_show(
+    strata: int, losses: list[float]
 ) -> None:
     rng = np.random.default_rng(2)
-    values = rng.choice(losses, 200)
-    bars = Bars(*make(draw_flags(rng, 200, 5), values, strata, 2), LEVEL, kind)
-    assert not bars.lowest
-    assert bars.log_cost("pair") == bars.sum_cost("pair")
+    language, drawn = make(draw_flags(rng, 200, 5), rng.choice(losses, 200), strata, 2)
+    bars = Bars(language, drawn, LEVEL)
+    assert bars.lowest.keys() == {"single", "pair"}
+    # pairs share conditions: the best of them is less so by chance than as many others would be
+    assert bars.log_cost("pair") < bars.sum_cost("pair") - 0.1
+    paid = Bars(language, drawn, LEVEL, "bonferroni")
+    assert not paid.lowest
+    assert paid.log_cost("pair") == paid.sum_cost("pair")
+
+
+@pytest.mark.parametrize(("strata", "losses"), STRATIFIED)
+def test_scores_say_how_rare_an_excess_is_among_permutations_within_strata(
+    strata: int, losses: list[float]
+) -> None:
+    layout = Layout(np.arange(300) % strata)
+    rng = np.random.default_rng(1)
+    values = Losses.of(rng.choice(losses, 300) * (rng.random(300) < 0.6), layout)
+    scores = Scores(layout.strata, values.values, graded=not values.binary)
+    base = Strata(layout, values)
+    permuted = scores.permute(rng, 4000)
+    first = np.sort(permuted[: scores.runs[1]], axis=0)
+    assert (first == first[:, :1]).all()
+    on = rng.random((400, 300)) < 0.1 + 0.1 * layout.strata
+    sums = on[:, scores.order].astype(np.float32) @ permuted
+    # what is equal counts half
+    tail = sum((sums > sums[:, :1] + by).mean(axis=1) for by in (-1e-4, 1e-4)) / 2
+    score = np.exp([base.log_score(row) for row in layout.pack(on)])
+    rare = tail < 0.1
+    assert rare.sum() > 20
+    # where losses vary more inside, an excess counts for less
+    ratio = score[rare] / tail[rare]
+    assert abs(np.log(np.median(ratio))) < 0.2
+    assert 0.6 < ratio.min() < ratio.max() < 2.5
+
+
+def test_a_rule_that_strata_imply_is_no_surprise() -> None:
+    rng = np.random.default_rng(3)
+    layout = Layout(np.arange(300) % 3)
+    for losses in ([0.0, 1.0], [0.0, 0.3, 1.0]):
+        base = Strata(layout, Losses.of(rng.choice(losses, 300), layout))
+        assert base.log_score(layout.pack(layout.strata[None] == 1)[0]) == pytest.approx(
+            -math.log(2)
+        )
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
@@ -203,21 +233,23 @@ def test_a_set_of_other_values_than_the_worst_pays_for_all_sets() -> None:
 
 # 100 worlds notice a level of 0.25 in 85 of 100 runs, and the 150 of every night in 97
 @pytest.mark.parametrize("worlds", [100, pytest.param(150, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", ["flags", "cuts", "rare"])
+@pytest.mark.parametrize("kind", ["flags", "cuts", "rare", "graded", "strata"])
 def test_the_level_is_kept_and_used(kind: str, worlds: int) -> None:
     named = 0
     for seed in range(worlds):
         rng = np.random.default_rng(seed)
+        strata = 3 if kind == "strata" else 1
         table = {
-            "flags": draw_flags(rng, 120, 15),
             "cuts": pl.DataFrame({"x": rng.random(120)}),
             "rare": pl.DataFrame({"task": rng.integers(0, 12, 120).astype(str)}),
-        }[kind]
-        language, losses = make(table, (rng.random(120) < 0.35).astype(float))
+        }.get(kind, draw_flags(rng, 120, 15))
+        rate = 0.35 + 0.2 * (np.arange(120) % strata)
+        values = (rng.random(120) < rate) * (rng.choice([0.5, 1.0], 120) ** (kind == "graded"))
+        language, losses = make(table, values.astype(float), strata)
         named += bool(Selection(Bars(language, losses, LEVEL)).select())
     assert binom.sf(named - 1, worlds, LEVEL) > 0.001
-    # far below the level, power would be thrown away
-    assert binom.cdf(named, worlds, LEVEL / 2) > 0.05
+    # far below the level, power would be thrown away; graded losses are bet on beside it
+    assert kind == "graded" or binom.cdf(named, worlds, LEVEL / 2) > 0.05
 
 
 def test_what_is_plain_to_say_pays_less_than_its_negation() -> None:

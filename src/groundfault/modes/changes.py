@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace as restrict
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -21,19 +22,20 @@ from numpy.typing import NDArray
 from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.base.streams import stream
 from groundfault.core.plan import BarKind
-from groundfault.modes.bars import (
-    PERMUTATIONS,
-    WORK,
-    WORTH_COMPILING,
-    Kernel,
-    count_bits,
-    limit_pairs,
-    look_up,
-)
+from groundfault.modes.bars import PERMUTATIONS, WORK
 from groundfault.modes.bit_layout import Layout
 from groundfault.modes.condition import MIN_SUPPORT, Condition, UnitSet
 from groundfault.modes.conditions import list_conditions
 from groundfault.modes.find import OwnRule, describe, make_own_conditions, take_units
+from groundfault.modes.kernels import (
+    WORTH_COMPILING,
+    Kernel,
+    count_bits,
+    count_tails,
+    find_least,
+    limit_pairs,
+    look_up,
+)
 from groundfault.modes.mode import Coverage, Mode, ModeChange, ModeSearch, RuleClass
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.search import GAMMA
@@ -331,17 +333,10 @@ class _Signs:
         return least
 
     def _multiply(self, rules: Places, drawn: Bools) -> Floats:
-        test, signs = self.test, drawn.astype(np.float32)
-        least = np.zeros(drawn.shape[1], dtype=np.float32)
-        step = max(1, int(_CELLS / max(drawn.shape)))
-        for start in range(0, len(rules), step):
-            some = rules[start : start + step]
-            held = self.on[test.left[some]] & self.on[test.right[some]]
-            count = held.astype(np.float32) @ signs
-            values = look_up(self.table, 0.5, self.size[some, None], count)
-            values = values + test.handicap[some, None].astype(np.float32)
-            np.minimum(least, values.min(axis=0), out=least)
-        return least.astype(np.float64)
+        test = self.test
+        conditions = test.left[rules], test.right[rules]
+        evaluate = partial(count_tails, self.table, 0.5, drawn.astype(np.float32))
+        return find_least(self.on, *conditions, test.handicap[rules], drawn.shape, evaluate)
 
     def _count_bits(self, rules: Places, drawn: Bools) -> Floats:
         """Do the same for very many pairs, by compiled code."""

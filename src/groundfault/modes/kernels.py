@@ -2,21 +2,43 @@
 
 Losses come as bit planes, and what is expected as one rate for each run of words: sums are then
 counts of bits, which the processor does many at a time. NumPy does what is small, compiled code
-(`compiled`) what is large.
+(`compiled`) what is large. So, too, are rules counted in many draws of the outcomes: one table has
+the tail of every count, which depends on a rule's units and failures alone.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Floats, Ints, Places
+from groundfault.modes.condition import MOST
+from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+Kernel = tuple[Callable[..., None], tuple[object, ...]]
+Counts = NDArray[np.float32]
+"""Whole numbers below 2^24, which single precision holds exactly."""
+Evaluate = Callable[[Bools, Counts], Counts]
+
+WORTH_COMPILING = 4e9
+"""Products below which matrices take a tenth of a second, and loading a compiler several."""
+_DEVIATIONS = 9.0
+"""Standard deviations above the mean that tails are tabulated to: no minimum is beyond by chance,
+and what is beyond counts as if it were there."""
+_FEW_RULES = 32
+"""Of so many rules one is looked at first, to find a bar that most need not be counted against."""
+_DRAWS = 8
+"""Permutations counted together: what is known of a row's pairs is read once for all."""
+_NEVER = 1 << 30
+NO_BAR = math.log(0.2)
+"""Log p above which compiled code does not look a rule up: it passes at no level."""
+_CELLS = 1 << 22
+"""Rules times permutations, or times units, that are held at once: 16 MB."""
 
 # below so many words to be read NumPy takes some 20 ms, and loading numba and compiling seconds
 _WORTH_COMPILING = 1 << 22
@@ -209,3 +231,173 @@ def search_triples(
 
 def _take(triples: _Triples, index: NDArray[np.intp]) -> _Triples:
     return _Triples(triples.i[index], triples.j[index], triples.k[index])
+
+
+def split(rules: int, each: int) -> Iterator[slice]:
+    """Yield blocks of rules, each of so many cells, that are held at once."""
+    step = max(1, _CELLS // each)
+    yield from (slice(i, i + step) for i in range(0, rules, step))
+
+
+def find_least(
+    on: Bools,
+    left: Places | Ints,
+    right: Places | Ints,
+    handicaps: Floats,
+    shape: tuple[int, ...],
+    evaluate: Evaluate,
+    finish: Callable[[Floats], Floats] = np.asarray,
+) -> Floats:
+    """Return the smallest log p of rules, with their handicap, in each of many draws.
+
+    Parameters
+    ----------
+    on : bool array, shape (conditions, units)
+    left, right : int arrays, shape (rules,)
+        Conditions that each rule joins; twice the same for one alone.
+    handicaps : float64 array, shape (rules,)
+    shape : tuple of int
+        Units, and draws.
+    evaluate : callable
+        Of rows (bool, rules x units), and the smallest values so far, at most 0.
+    finish : callable
+        Of values, their log p.
+    """
+    least = np.zeros(shape[1])
+    for handicap in np.unique(handicaps):
+        some = np.flatnonzero(handicaps == handicap)
+        values = np.zeros(shape[1], dtype=np.float32)
+        for block in split(len(some), max(shape)):
+            values = evaluate(on[left[some[block]]] & on[right[some[block]]], values)
+        np.minimum(least, finish(values.astype(np.float64)) + handicap, out=least)
+    return least
+
+
+def count_tails(table: Counts, rate: float, outcomes: Counts, rows: Bools, least: Counts) -> Counts:
+    """Return the least log tail of the failures of rules in each draw, or ``least``."""
+    held = rows.astype(np.float32)
+    values = look_up(table, rate, held.sum(axis=1)[:, None], held @ outcomes)
+    return np.asarray(np.minimum(least, values.min(axis=0, initial=0.0)))
+
+
+def count_bits(
+    on: Bools, drawn: Sequence[Places], kernels: Sequence[Callable[[float], Kernel]]
+) -> Floats:
+    """Return the least values that kernels find in each of many draws of units: shape (draws,
+    kernels).
+
+    A look at a few rules shows how low the values of all draws are at least; rules that would have
+    to be lower than that are then few.
+
+    Parameters
+    ----------
+    on : bool array, shape (conditions, units)
+    drawn : sequence of intp arrays
+        The units of each draw.
+    kernels : sequence of callable
+        Return a function of `groundfault.modes.compiled`, and what it reads beside the rows of
+        bits of some draws, given a log p: larger ones need not be found.
+    """
+    least = np.zeros((len(kernels), len(drawn)))
+    for every in (_FEW_RULES, 1):
+        bars = np.minimum(least.max(axis=1, initial=-np.inf), NO_BAR)
+        ready = [make(float(bar)) for make, bar in zip(kernels, bars, strict=True)]
+        _lower(least, bitset.pack(on.T), drawn, ready, every)
+    return least.T
+
+
+def _lower(
+    least: Floats, units: Bits, drawn: Sequence[Places], kernels: Sequence[Kernel], every: int
+) -> None:
+    """Lower the least values to those of every so many rules."""
+    from groundfault.modes.compiled import gather_units
+    from groundfault.stats.row_threads import share_rows
+
+    width = bitset.words(max(map(len, drawn)))
+
+    def run(first: int, step: int) -> None:
+        for start in range(first * _DRAWS, len(drawn), step * _DRAWS):
+            some = drawn[start : start + _DRAWS]
+            columns = np.zeros((len(some), width, 64 * units.shape[1]), dtype=np.uint64)
+            for place, rows in enumerate(some):
+                gather_units(units, rows, columns[place])
+            for row, (kernel, arguments) in zip(least, kernels, strict=True):
+                kernel(columns, row[start : start + _DRAWS], *arguments, every)
+
+    share_rows(run, len(drawn))
+
+
+def find_needed(table: Counts, rate: float, bar: float) -> Ints:
+    """Return how many failures a rule of each size has to have for a log tail up to a bar."""
+    counts = table <= bar
+    mean = (np.arange(len(counts)) * rate).astype(np.int64)
+    return np.where(counts.any(axis=1), counts.argmax(axis=1), _NEVER) + mean
+
+
+def limit_pairs(
+    allowed: Bools, support: Ints, table: Counts, rate: float, passing: bool, bar: float
+) -> tuple[object, ...]:
+    """Return what `groundfault.modes.compiled.find_least_pair` reads of pairs: where those of each
+    row start, how many failures (or passes, at most) they need, their units, and the tails."""
+    needed = find_needed(table, rate, bar)
+    limit = needed[np.where(allowed, support, 0)].astype(np.int32)
+    if passing:
+        limit = np.maximum(support - limit, -1).astype(np.int32)
+    limit[~allowed] = -1 if passing else _NEVER
+    starts = np.where(allowed.any(axis=1), allowed.argmax(axis=1), allowed.shape[1])
+    return starts, limit, support, rate, passing, needed, table
+
+
+def tabulate_tails(units: int, errors: int) -> Counts:
+    """Return log P(K >= k) for K failures among some of the units, drawn by chance.
+
+    A row for each size up to `MOST` of all; a column for each k above the mean, rounded down. What
+    is no more than the mean has 0.
+    """
+    from scipy.special import gammaln
+
+    width = min(int(_DEVIATIONS * math.sqrt(units) / 4) + 4 * int(_DEVIATIONS), errors) + 1
+    table = np.zeros((int(MOST * units) + 1, width), dtype=np.float32)
+    log_all = gammaln(np.arange(units + 1) + 1.0)
+    chosen = log_all[errors] + log_all[units - errors] - log_all[units]
+    step = max(1, _CELLS // (2 * width))
+    for first in range(1, len(table), step):
+        s = np.arange(first, min(first + step, len(table)))[:, None]
+        # what is beyond twice the columns adds nothing
+        k = (s * (errors / units)).astype(np.int64) + np.arange(2 * width)
+        rest = units - errors - s + k
+        possible = (k <= np.minimum(s, errors)) & (rest >= 0)
+        parts = (k, errors - k, s - k, rest)
+        terms = chosen + log_all[s] + log_all[units - s]
+        terms = terms - sum(log_all[np.where(possible, part, 0)] for part in parts)
+        terms[~possible] = -np.inf
+        tails = np.logaddexp.accumulate(terms[:, ::-1], axis=1)[:, ::-1]
+        table[s[:, 0], 1:] = np.minimum(tails[:, 1:width], 0)
+    return table
+
+
+def tabulate_reach(table: Counts, rate: float) -> Counts:
+    """Return the least log tail of rules for at most half of the units, by excess squared over
+    size: up to each multiple of 1 / `REACH`."""
+    from groundfault.modes.compiled import REACH
+
+    reach = np.zeros(int(REACH * _DEVIATIONS**2), dtype=np.float32)
+    half = int((len(table) - 1) / MOST / 2)
+    step = max(1, _CELLS // table.shape[1])
+    for first in range(1, half + 1, step):
+        s = np.arange(first, min(first + step, half + 1))[:, None]
+        excess = (s * rate).astype(np.int64) + np.arange(table.shape[1]) - s * rate
+        places = np.minimum(REACH * np.maximum(excess, 0) ** 2 / s, len(reach) - 1).astype(np.intp)
+        some = table[s[:, 0]]
+        np.minimum.at(reach, places, np.where(np.isfinite(some), some, 0))
+    return np.minimum.accumulate(reach)
+
+
+def look_up(table: Counts, rate: float, support: Counts, failures: Counts) -> Counts:
+    """Return the log tails of the failures of rules of so many units."""
+    width = table.shape[1]
+    rows = support.astype(np.int64)
+    columns = failures.astype(np.int64) - (rows * rate).astype(np.int64)
+    np.clip(columns, 0, width - 1, out=columns)
+    columns += rows * width
+    return np.asarray(table.ravel().take(columns))

@@ -272,6 +272,10 @@ class RuleLanguage:
         n = int(bitset.count(np.bitwise_and.reduce(self.bits[plain], axis=0)[None])[0])
         return bool(MIN_SUPPORT <= n < min(self.triple_support[a, b] for a, b in couples))
 
+    def unpack(self) -> Bools:
+        """Return the units that conditions hold for: shape (conditions, units)."""
+        return self.layout.unpack(self.bits)
+
     def mask(self, rule: ModeRule) -> Bits:
         """Return the units a rule holds for, as one row of bits."""
         row = np.full(self.bits.shape[1], np.uint64(2**64 - 1))

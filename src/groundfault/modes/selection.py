@@ -242,7 +242,9 @@ class Selection:
 
     def _adjust(self, strata: Strata, one: RuleProposal | Listed) -> float:
         """Return log p of a claim times all the rules that could have been said instead."""
-        adjusted = self.bars.adjust(one.rule, self._log_p(strata, one))
+        scored = self.bars.scores(one.rule)
+        log_p = strata.log_score(one.mask) if scored else self._log_p(strata, one)
+        adjusted = self.bars.adjust(one.rule, log_p)
         if strata is not self.base or adjusted > self.bars.log_level:
             return adjusted
         if one.rule not in self._doubts:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Places
 from groundfault.base.streams import stream
 from groundfault.modes.bit_layout import Layout
 from groundfault.modes.kernels import sum_rows
@@ -22,12 +23,19 @@ from groundfault.stats.stratified_tail import log_tail, log_tail_of_losses
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Singles = NDArray[np.float32]
 _KEPT = 0.9
 """Share of the units that samples keep: a mode that the other tenth decides is not stable."""
 _SAMPLES = 20
 """Samples of which the stability of a mode is counted: a word, not a number, is made of it."""
 _FEW = 64
 """Strata up to which units are counted as bits: more strata have few units each."""
+_ORDINARY = 1.5
+"""Deviates below which a rule passes at no level: they are left as they are."""
+_ROUNDING = 1e-6
+"""Share of the variance of all losses that sums in single precision cannot tell from none."""
+_STRAIGHT = 1e-3
+"""Skewness below which a distribution is as good as symmetric: cube roots of less are rounding."""
 _PLANES = 7
 """Bits of a loss that rank rules; tests use the loss itself."""
 
@@ -69,6 +77,122 @@ class Losses:
     def binary(self) -> bool:
         """Return whether every loss is 0 or 1."""
         return len(self.scale) == 1
+
+
+class Scores:
+    """How far losses of rules are beyond what their strata give: normal deviates.
+
+    Parameters
+    ----------
+    home : int64 array, shape (units,)
+        Stratum of each unit, from 0.
+    losses : float64 array, shape (units,)
+    graded : bool
+        Whether some are neither 0 nor 1.
+
+    Notes
+    -----
+    An excess over its deviation among permutations within strata; of graded losses, over the robust
+    one where that is larger (`discount_spread`). Its skewness among permutations is taken out by a
+    cube root (Wilson and Hilferty 1931, of a gamma variable), so that rules of few units do not
+    hide what rules of many say.
+    """
+
+    def __init__(self, home: Ints, losses: Floats, *, graded: bool) -> None:
+        self.graded = graded
+        self.order = np.argsort(home, kind="stable")
+        self.size = np.bincount(home).astype(np.float64)
+        self.runs = np.concatenate([[0], np.cumsum(self.size)]).astype(np.int64)
+        mean = np.bincount(home, losses) / np.maximum(self.size, 1)
+        self.rest = (losses - mean[home])[self.order]
+        self.squares = self._sum_runs(self.rest**2)
+        self.cubes = self._sum_runs(self.rest**3)
+
+    def _sum_runs(self, values: Floats) -> Floats:
+        return np.asarray(np.add.reduceat(values, self.runs[:-1]))
+
+    def permute(self, rng: np.random.Generator, permutations: int) -> Singles:
+        """Return what is left of losses after their stratum's mean, as it is and permuted.
+
+        Returns
+        -------
+        float32 array, shape (units, 1 + permutations)
+            Units in the order of their strata.
+        """
+        home = np.repeat(np.arange(len(self.size)), np.diff(self.runs))
+        drawn = np.empty((1 + permutations, len(home)), dtype=np.float32)
+        drawn[0] = self.rest
+        for row in drawn[1:]:
+            row[:] = self.rest[np.argsort(home + rng.random(len(home)))]
+        return np.ascontiguousarray(drawn.T)
+
+    def find_largest(self, on: Bools, drawn: Singles, least: Singles) -> Singles:
+        """Return the largest deviate of some rules in each draw.
+
+        Parameters
+        ----------
+        on : bool array, shape (rules, units)
+        drawn : float32 array, shape (units, draws)
+            Of `permute`.
+        least : float32 array, shape (draws,)
+            Deviates to return at least.
+        """
+        held = on[:, self.order].astype(np.float32)
+        inside = np.add.reduceat(held, self.runs[:-1], axis=1, dtype=np.float64)
+        outside = self.size - inside
+        with np.errstate(divide="ignore", invalid="ignore"):
+            both = np.nan_to_num(inside * outside / (self.size * (self.size - 1)))
+            third = np.nan_to_num(both * (outside - inside) / (self.size - 2))
+        variance = both @ self.squares
+        # a rule that strata imply has no excess but rounding
+        variance[variance < _ROUNDING * self.squares.sum()] = np.inf
+        bend = third @ self.cubes / variance**1.5
+        bend[np.abs(bend) < _STRAIGHT] = _STRAIGHT
+        scaled = held / np.sqrt(variance).astype(np.float32)[:, None]
+        score = np.asarray(scaled @ drawn, dtype=np.float32)
+        some = np.flatnonzero(score > _ORDINARY)
+        score.ravel()[some] = _bend(score.ravel()[some], bend[some // score.shape[1]])
+        if not self.graded:
+            return np.asarray(np.maximum(least, score.max(axis=0)))
+        # a robust deviation only lowers a score: those of the largest come first, then all that
+        # may be larger
+        draw = np.arange(score.shape[1])
+        rule = score.argmax(axis=0)
+        for _ in range(2):
+            z = self._studentise(held, inside, variance, drawn, rule, draw)
+            np.maximum.at(least, draw, np.where(z > _ORDINARY, _bend(z, bend[rule]), z))
+            rule, draw = np.nonzero(score > least)
+        return least
+
+    def _studentise(
+        self,
+        held: Singles,
+        inside: Floats,
+        variance: Floats,
+        drawn: Singles,
+        rule: Places,
+        draw: Places,
+    ) -> Singles:
+        """Return excesses of rules in some draws over the larger of two deviations: among
+        permutations, and where losses vary inside and outside as they do."""
+        losses = drawn[:, draw].T
+        part = held[rule] * losses
+        sums = np.add.reduceat(part, self.runs[:-1], axis=1)
+        squares = np.add.reduceat(part * losses, self.runs[:-1], axis=1)
+        on, robust = inside[rule], np.zeros(len(rule))
+        sides = ((on, self.size - on, squares), (self.size - on, on, self.squares - squares))
+        for units, others, about in sides:
+            # each side around its own mean, a degree of freedom made up for
+            own = np.maximum(about - sums**2 / np.maximum(units, 1), 0)
+            weight = units / np.maximum(units - 1, 1) * (others / self.size) ** 2
+            robust += (weight * own).sum(axis=1)
+        z = sums.sum(axis=1) / np.sqrt(np.maximum(variance[rule], robust))
+        return np.asarray(z.astype(np.float32))
+
+
+def _bend(z: Floats | Singles, skewness: Floats) -> Floats:
+    """Return normal deviates of those of a gamma variable of this skewness."""
+    return np.asarray(6 / skewness * (np.cbrt(1 + skewness / 2 * z) - 1) + skewness / 6)
 
 
 class Strata:
@@ -149,6 +273,19 @@ class Strata:
         busy = np.flatnonzero(on_size)
         whole = np.rint(total[busy]).astype(np.int64)
         return float(log_tail(errors, on_size[busy], whole, size[busy]))
+
+    @cached_property
+    def _scores(self) -> Scores:
+        return Scores(self.home, self.losses.values, graded=not self.losses.binary)
+
+    def log_score(self, mask: Bits) -> float:
+        """Return log p of a rule as permutations within strata are compared: see `Scores`."""
+        from scipy.special import log_ndtr
+
+        scores, on = self._scores, self.layout.unpack(mask[None])
+        losses = scores.rest[:, None].astype(np.float32)
+        score = scores.find_largest(on, losses, np.zeros(1, dtype=np.float32))
+        return float(log_ndtr(-float(score[0])))
 
     def _log_p_of_losses(
         self, total: float, on_size: NDArray[np.int64], tested: NDArray[np.bool_] | None

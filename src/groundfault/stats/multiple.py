@@ -179,10 +179,10 @@ class Joint:
         return np.asarray(np.maximum(places, 1) / self._rows)
 
     def bar(self, c: int, level: float) -> float:
-        """Return the largest log p of a class whose adjusted p-value is at most a level."""
+        """Return the log p of a class below which adjusted p-values are at most a level."""
         values = self._sorted[:, c]
-        passing = values[self.adjust(values, np.full(len(values), c)) <= level]
-        return float(passing.max()) if len(passing) else -math.inf
+        above = values[self.adjust(values, np.full(len(values), c)) > level]
+        return float(above.min(initial=0.0)) if len(above) < len(values) else -math.inf
 
 
 class SummedBars:
