@@ -23,7 +23,7 @@ from groundfault import judges
 from groundfault.auditing import messages
 from groundfault.auditing.messages import describe_level
 from groundfault.base.registry import load_object
-from groundfault.cli import shared
+from groundfault.cli import doctor, shared
 from groundfault.cli.command import GroupedCommand
 from groundfault.cli.main import cli
 from groundfault.cli.settings import read_parameter_texts
@@ -33,8 +33,14 @@ DOCS = Path(__file__).parent
 _PART = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
+PUBLIC_API = DOCS / "reference" / "public-api.json"
+"""The public names of the last release; `python docs/generate.py --release` writes it."""
+
+
 def main() -> int:
     """Rewrite every page that is out of date; say which."""
+    if "--release" in sys.argv:
+        PUBLIC_API.write_text(json.dumps(public_api(), indent=1) + "\n", encoding="utf-8")
     for page in sorted(DOCS.rglob("*.md")):
         old = page.read_text(encoding="utf-8")
         new = filled(old)
@@ -244,7 +250,59 @@ def _dedent(schema: Any) -> Any:
     }
 
 
+def public_api() -> dict[str, str]:
+    """Return every public name with its parameters, and each method of a class by its own name."""
+    import groundfault
+    from groundfault import plugins, testing
+
+    names: dict[str, str] = {}
+    for module in (groundfault, plugins, testing):
+        for name in sorted(module.__all__):
+            thing = getattr(module, name)
+            names[f"{module.__name__}.{name}"] = _parameters(thing)
+            # those of Python's own bases differ by its version
+            bases = inspect.getmro(thing) if inspect.isclass(thing) else ()
+            ours = [base for base in bases if base.__module__.startswith("groundfault")]
+            for member in sorted({each for base in ours for each in vars(base) if each[0] != "_"}):
+                attribute = inspect.getattr_static(thing, member)
+                names[f"{module.__name__}.{name}.{member}"] = _parameters(attribute)
+    return names
+
+
+def _parameters(thing: Any) -> str:
+    """Spell parameters without types, which say the same in another way in each Python."""
+    thing = getattr(thing, "__func__", thing)
+    try:
+        parameters = inspect.signature(thing).parameters.values()
+    except (TypeError, ValueError):
+        return ""
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    return ", ".join(
+        ("key " if each.kind is each.KEYWORD_ONLY else "")
+        + stars.get(each.kind, "")
+        + each.name
+        + ("=" if each.default is not each.empty else "")
+        for each in parameters
+    )
+
+
+def decisions() -> str:
+    """List the decision records, which are read in the repository."""
+    records = sorted((DOCS.parent / "decisions").glob("0*.md"))
+    heads = (path.read_text(encoding="utf-8").splitlines()[0] for path in records)
+    lines = zip(heads, records, strict=True)
+    return "\n".join(f"- {head.lstrip('# ')}: `{path.name}`" for head, path in lines)
+
+
+def extras() -> str:
+    """Tabulate the extras, and what each adds."""
+    rows = (f"| `{name}` | {text} |" for name, text in doctor.TEXTS.items())
+    return "\n".join(["| extra | adds |", "|---|---|", *rows])
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "decisions": decisions,
+    "extras": extras,
     "command-line": command_line,
     "plan-settings": plan_settings,
     "reason-codes": reason_codes,

@@ -58,7 +58,7 @@ HEAVY = {
     "taxonomy",
 }
 # those that need a client of another tool run where it is installed
-CLIENTS = {"mlflow", "wandb"}
+CLIENTS = {"trackers": ("mlflow", "wandb")}
 # pages that ask real language models: every night where those and torch are there
 NETWORKS = {DOCS / "tutorial" / "a-case.md"}
 # pages that read shared data, and need no more than that
@@ -261,15 +261,15 @@ def test_pages_with_real_language_models_run(
     "page",
     [
         pytest.param(p, marks=pytest.mark.slow if p.stem in HEAVY else pytest.mark.clients)
-        if p.stem in HEAVY | CLIENTS
+        if p.stem in HEAVY or p.stem in CLIENTS
         else p
         for p in HOW_TO
     ],
     ids=named,
 )
 def test_how_to_pages_run(page: Path, desk: Path, answers: bytes) -> None:
-    if page.stem in CLIENTS:
-        pytest.importorskip(page.stem)
+    for client in CLIENTS.get(page.stem, ()):
+        pytest.importorskip(client)
     if "from mcp" in page.read_text(encoding="utf-8"):
         pytest.importorskip("mcp")
     (desk / "answers.csv").write_bytes(answers)
@@ -424,6 +424,18 @@ def test_every_public_name_is_in_the_reference() -> None:
         "check_exporter",
     ):
         assert f"groundfault.testing.{name}" in text
+
+
+def test_a_change_of_the_public_api_is_in_the_changelog() -> None:
+    """Compare with the last release; a name of the API that changed has to be in the changelog."""
+    before = json.loads(generate.PUBLIC_API.read_text(encoding="utf-8"))
+    after = generate.public_api()
+    assert len(after) > 300
+    changed = {name for name in before | after if before.get(name) != after.get(name)}
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    unreleased = text.split("## Unreleased", 1)[1].split("\n## ", 1)[0]
+    untold = [name for name in changed if name.rpartition(".")[2] not in unreleased]
+    assert not untold, f"say in CHANGELOG.md what changed: {', '.join(sorted(untold))}"
 
 
 def test_every_finder_is_in_the_reference() -> None:
@@ -583,6 +595,19 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in anchors(aimed), f"{named(page)} links to {target}"
 
 
+@pytest.mark.parametrize("page", BOOK, ids=named)
+def test_fences_of_notes_close(page: Path) -> None:
+    lines = re.sub(BLOCK, "", page.read_text(encoding="utf-8")).splitlines()
+    fences = [line for line in lines if ":::" in line]
+    assert all(re.fullmatch(r":::\{\w+\}", line) for line in fences[::2]), fences
+    assert all(line == ":::" for line in fences[1::2]), fences
+    assert len(fences) % 2 == 0
+
+
+def test_the_readme_stays_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 110
+
+
 def test_terms_are_in_the_glossary() -> None:
     known = set(glossary())
     for page in BOOK:
@@ -622,3 +647,5 @@ def test_the_book_builds_without_a_warning(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    for page in (tmp_path / "html").rglob("*.html"):
+        assert ":::" not in page.read_text(encoding="utf-8"), page

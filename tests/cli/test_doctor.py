@@ -26,7 +26,7 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", "
 
 
 def test_every_extra_says_what_it_adds() -> None:
-    assert set(EXTRAS) - OURS <= set(doctor._TEXTS)
+    assert set(EXTRAS) - OURS <= set(doctor.TEXTS)
 
 
 def test_doctor_says_what_is_installed_and_what_is_not(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from groundfault.cli.settings import own_options
 from groundfault.render.page import make_table
 
 _NEED = re.compile(r"([\w.-]+)(?:\[[^\]]*\])?[^;]*?(?:>=([\d.]+))?[^;]*;.*extra == ['\"]([\w-]+)")
-_TEXTS = tomllib.loads(read_beside(__file__, "extras.toml"))
+TEXTS = tomllib.loads(read_beside(__file__, "extras.toml"))
 
 
 @command()
@@ -36,7 +36,7 @@ def doctor() -> Result:
         "ledger": re.sub(r"(://[^:/@]*:)[^@/]*@", r"\1***@", ledger),
     }
     missing = list_missing()
-    rows = [(name, text, missing.get(name, "not in this version")) for name, text in _TEXTS.items()]
+    rows = [(name, text, missing.get(name, "not in this version")) for name, text in TEXTS.items()]
     table = make_table(
         "Extras",
         "ctt",

@@ -1,0 +1,61 @@
+"""Counts of words that hide who does what; each may only fall. The rules are in the style guide.
+
+Lower a limit when the prose has become better. Counted per 1,000 words, without code, tables and
+headings. The aims are: "what" under 2, "nobody, none, nothing" under 1, "it" under 12, "you" over
+12.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+WORDS = {
+    "what": r"\bwhat\b",
+    "nobody, none, nothing": r"\b(?:nobody|none|nothing)\b",
+    "it, its": r"\bits?\b",
+    "you, your": r"\byour?\b",
+}
+"""Of the last there should be more."""
+PARTS = {
+    "README": [ROOT / "README.md"],
+    "tutorials": sorted((DOCS / "tutorial").glob("*.md")),
+    "how-tos": sorted((DOCS / "how-to").glob("*.md")),
+    "reference": sorted((DOCS / "reference").glob("*.md")),
+    "explanation": sorted((DOCS / "explanation").rglob("*.md")),
+}
+LIMITS = {
+    "README": (7.0, 2.5, 18.0, 13.0),
+    "tutorials": (8.0, 8.0, 27.0, 12.0),
+    "how-tos": (8.5, 4.5, 24.0, 5.0),
+    "reference": (10.5, 5.5, 20.5, 2.5),
+    "explanation": (7.0, 5.0, 20.0, 0.5),
+}
+
+
+def read_prose(page: Path) -> str:
+    """Return a page without what is generated, code, tables, headings and names in code."""
+    text = page.read_text(encoding="utf-8")
+    text = re.sub(r"<!-- generated: .*?<!-- end -->", "", text, flags=re.DOTALL)
+    text = re.sub(r"^ *(`{3,}).*?^ *\1$", "", text, flags=re.DOTALL | re.MULTILINE)
+    lines = (line for line in text.splitlines() if not re.match(r"\s*(\||#|:::)", line))
+    return re.sub(r"`[^`]*`", "x", "\n".join(lines))
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_voice_does_not_get_worse(part: str) -> None:
+    text = "\n".join(map(read_prose, PARTS[part]))
+    size = len(re.findall(r"\b[\w'-]+\b", text))
+    found = [
+        len(re.findall(pattern, text, re.IGNORECASE)) * 1000 / size for pattern in WORDS.values()
+    ]
+    rates = dict(zip(WORDS, found, strict=True))
+    *most, least = zip(rates.items(), LIMITS[part], strict=True)
+    worse = [f"{word}: {rate:.1f}, at most {limit}" for (word, rate), limit in most if rate > limit]
+    (word, rate), limit = least
+    worse += [f"{word}: {rate:.1f}, at least {limit}"] * (rate < limit)
+    assert not worse, f"{part}, per 1,000 words: {'; '.join(worse)}"
