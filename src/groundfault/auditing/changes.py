@@ -62,9 +62,7 @@ def search_changes(
 
 
 def measure_change(results: AuditResults) -> OverallChange | None:
-    """Return the change over all units; None where no two models were compared.
-
-    All units are used whatever the judge held out, since nothing was selected.
+    """Return the change over all units, held out or not; None where no models were compared.
 
     Parameters
     ----------
