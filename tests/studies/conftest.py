@@ -11,9 +11,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark them; skip them, visibly, where `groundfault lab study` finds no study."""
     marks = [pytest.mark.studies]
     if not entry_points(group="groundfault.studies"):
-        marks.append(
-            pytest.mark.skip(reason="needs: pip install ./lab ./studies")
-        )
+        marks.append(pytest.mark.skip(reason="needs: pip install ./lab ./studies"))
     for item in items:
         if item.path.parent.name == "studies":
             for mark in marks:
