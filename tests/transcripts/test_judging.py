@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from agent_worlds import call, make_chats, read, read_mint, read_tau_bench
+from pages import Page
 
 from groundfault import Evidence, Report, audit
 from groundfault.auditing.report_examples import look_up_runs
@@ -68,6 +70,23 @@ def planted() -> Report:
     table = make_chats(7, tasks=60, trials=5, cause=0.8)
     kinds = ["booking" if int(t[1:]) % 3 else "refund" for t in table["id"]]
     return audit(read(table.with_columns(kind=pl.Series(kinds))), ledger=False)
+
+
+def test_behaviours_of_the_same_runs_are_one_row() -> None:
+    rng = np.random.default_rng(0)
+    rows = []
+    for i in range(120):
+        hasty = rng.random() < 0.4
+        failed = int(rng.random() < (0.9 if hasty else 0.1))
+        chat = [*call("pay" if hasty else "check"), *call("search"), *call("search")]
+        rows.append((f"t{i // 4}", i % 4, failed, json.dumps(chat)))
+    names = ["id", "trial", "error", "messages"]
+    table = pl.DataFrame(rows, names, orient="row")
+    evidence = Evidence.from_table(table, id="id", repeat="trial", outcome="error")
+    report = audit(evidence, ledger=None)
+    assert sum("pay" in one.name for one in report.behaviours) >= 3
+    page = Page(to_html(report)).text
+    assert "calls pay, calls pay first" in page
 
 
 def test_a_cause_at_the_second_turn_is_told(planted: Report, tmp_path: Path) -> None:

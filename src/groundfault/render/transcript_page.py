@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import polars as pl
+from msgspec.structs import replace
 
 from groundfault.auditing.report import Report
 from groundfault.coding import Coding
@@ -28,6 +29,8 @@ from groundfault.stats.agreement import Agreement
 from groundfault.stats.intervals import clopper_pearson
 from groundfault.transcripts.judging import Announcement, Behaviour, TranscriptSearch
 
+_ALIKE = 3
+"""Names of behaviours in one row: more say no more."""
 _ROWS = 12
 """Behaviours on a page: those compared come first, then the most frequent."""
 
@@ -119,7 +122,7 @@ def _tabulate_behaviours(report: Report, most: int) -> Table:
 
     return tabulate(
         "How it fails",
-        report.behaviours,
+        _join_alike(report.behaviours),
         Name[Behaviour]("behaviour", lambda b: b.name),
         Number[Behaviour]("failing runs", lambda b: _count(b.failing, b.failing_runs)),
         Number[Behaviour]("passing runs", lambda b: _count(b.passing, b.passing_runs)),
@@ -129,6 +132,17 @@ def _tabulate_behaviours(report: Report, most: int) -> Table:
         drop=True,
         most=most,
     )
+
+
+def _join_alike(behaviours: Sequence[Behaviour]) -> list[Behaviour]:
+    """Return behaviours, those with equal counts as one: they happen in the same runs."""
+    alike: dict[tuple[object, ...], list[Behaviour]] = {}
+    for one in behaviours:
+        key = (one.failing, one.passing, one.compared, one.failed, one.expected, one.p)
+        alike.setdefault(key, []).append(one)
+    names = [words.listing([one.name for one in some], _ALIKE) for some in alike.values()]
+    rows = zip(alike.values(), names, strict=True)
+    return [replace(some[0], name=name) for some, name in rows]
 
 
 def _explain(search: TranscriptSearch) -> str:
