@@ -29,9 +29,9 @@ PARTS = {
     "explanation": sorted((DOCS / "explanation").rglob("*.md")),
 }
 LIMITS = {
-    "README": (7.0, 2.5, 18.0, 13.0),
-    "tutorials": (8.0, 8.0, 27.0, 12.0),
-    "how-tos": (8.5, 4.5, 24.0, 5.0),
+    "README": (2.0, 1.0, 18.0, 13.0),
+    "tutorials": (2.0, 3.0, 25.5, 13.0),
+    "how-tos": (7.5, 4.5, 23.0, 6.0),
     "reference": (10.5, 5.5, 20.5, 2.5),
     "explanation": (7.0, 5.0, 20.0, 0.5),
 }
