@@ -38,6 +38,7 @@ RUNS = {
     "first_second": [],
     "read_inspect": ["--logs", "4", "--samples", "200", "--own", "0"],
     "silhouette": ["200"],
+    "wide_tables": ["--nightly"],
 }
 """Each benchmark, and how it is run: small enough for all to take a few minutes."""
 TOLERANCE = 0.75

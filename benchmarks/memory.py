@@ -42,15 +42,18 @@ def main() -> None:
         measure(f"slices, {options.rows:,} x {COLUMNS}", f"slices {table}")
 
 
-def measure(work: str, words: str) -> None:
-    """Run a command of groundfault, and say what it took."""
+def measure(work: str, words: str) -> tuple[float, float]:
+    """Run a command of groundfault, say what it took, and return its CPU seconds and peak in GB."""
     arguments = [sys.executable, "-m", "groundfault", *words.split()]
     environment = {**os.environ, "GROUNDFAULT_LEDGER": "off"}
-    _, status, usage = os.wait4(os.spawnve(os.P_NOWAIT, sys.executable, arguments, environment), 0)
+    quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+    child = os.posix_spawn(sys.executable, arguments, environment, file_actions=quiet)
+    _, status, usage = os.wait4(child, 0)
     if status:
         raise SystemExit(f"{work}: the command failed")
-    seconds = usage.ru_utime + usage.ru_stime
-    print(f"{work}: {seconds:.0f} s of the processor, peak {usage.ru_maxrss / 2**20:.2f} GB")
+    seconds, peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 2**20
+    print(f"{work}: {seconds:.1f} s of the processor, peak {peak:.2f} GB", flush=True)
+    return seconds, peak
 
 
 def write_samples(path: Path, count: int) -> None:
