@@ -178,7 +178,7 @@ def make_ours(table: pl.DataFrame) -> dict[str, Callable[[], object]]:
         on = np.stack([(columns[name] == v).to_numpy() for name, v in rows])
         packed, lost = bits.pack(on), bits.pack(on & failed)
         units, failures = bits.count_and(packed, packed), bits.count_and(packed, lost)
-        enough = np.triu(units >= 0.01 * table.height)
+        enough = np.triu(units >= 0.01 * table.height, 1)
         rate = np.where(enough, failures / np.maximum(units, 1), 0.0)
         i, j = divmod(int(rate.argmax()), len(rows))
         return int(enough.sum()), rows[i], rows[j]
