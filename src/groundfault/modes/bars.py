@@ -113,13 +113,11 @@ class Bars:
         self.language, self.losses, self.log_level = language, losses, math.log(level)
         used = {name: SHARES[name] for name, count in language.counts.items() if count}
         self.weights = {name: share / sum(used.values()) for name, share in used.items()}
-        self.exact = losses.binary and len(language.layout.runs) == 2
         # a class with less than one permutation in its share of the level has no bar to be read off
         least = 1 / (level * (PERMUTATIONS + 1))
         names = [n for n in PERMUTED if self.weights.get(n, 0.0) >= least and kind == "permutation"]
-        if not self.exact:
-            names = [name for name in names if name != "set"]
-        self.lowest = self._permute(Permuter(language, losses, names), level)
+        permuter = Permuter(language, losses, names)
+        self.exact, self.lowest = permuter.exact, self._permute(permuter, level)
 
     def _permute(self, permuter: Permuter, level: float) -> dict[str, float]:
         if not permuter.names:
@@ -230,6 +228,7 @@ class Permuter:
         self.language, self.losses = language, losses
         self.units, self.errors = len(losses.values), int(losses.values.sum())
         self.exact = losses.binary and len(language.layout.runs) == 2
+        names = [name for name in names if self.exact or name != "set"]
         # a row is as many words as the failing units fill; the passing ones, if they are fewer
         self.drawn = min(self.errors, self.units - self.errors)
         sets = len(language.plain) * sum(len(v) for v in language.values.values())
