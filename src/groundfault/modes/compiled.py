@@ -252,80 +252,6 @@ def find_least_pair(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _find_least_set(
-    columns: Bits,
-    least: float,
-    contexts: Ints,
-    families: Ints,
-    ends: Ints,
-    values: Ints,
-    support: Table,
-    inverse: Table,
-    rate: float,
-    passing: bool,
-    needed: Ints,
-    table: Table,
-    reach: Table,
-    step: int,
-) -> float:  # pragma: no cover - compiled
-    """Return the least value of sets: subsets of the worst values of a family in each context, or
-    what is known to be as low.
-
-    The squared excess of a subset over its size is no more than the sum of its values' (Cauchy and
-    Schwarz), and ``reach`` says how far that goes: few families have their subsets looked up.
-    """
-    most = int((len(table) - 1) / MOST / 2)
-    sign, mean = np.float32(-1 if passing else 1), np.float32(1.0 - rate if passing else rate)
-    z = np.zeros(TOP_VALUES)
-    errors, sizes = np.zeros(TOP_VALUES, np.int64), np.zeros(TOP_VALUES, np.int64)
-    members, set_errors, set_sizes = np.zeros((3, 1 << TOP_VALUES), np.int64)
-    held, counts = columns[:, values], np.zeros(len(values), np.int32)
-    surprise, enough = np.zeros(len(values), np.float32), 0
-    for c in range(0, len(contexts), step):
-        _count_columns(columns, contexts[c], held, np.uint64(0), np.uint64(len(values)), counts)
-        for v in range(len(values)):
-            above = sign * (np.float32(counts[v]) - mean * support[c, v])
-            above = above + abs(above)  # twice what is above 0: several at once, unlike max
-            surprise[v] = above * above * inverse[c, v]
-        for f in range(len(ends) - 1):
-            if families[values[ends[f]]] == families[contexts[c]]:
-                continue
-            total = np.float32(0.5 / REACH)  # more than rounding takes off a bound
-            for v in range(np.uint64(ends[f]), np.uint64(ends[f + 1])):
-                total += surprise[v]
-            while enough < len(reach) and reach[enough] >= least:
-                enough += 1
-            if total * REACH < enough:
-                continue
-            kept = 0
-            for v in range(ends[f], ends[f + 1]):
-                size = np.int64(support[c, v])
-                k = size - counts[v] if passing else counts[v]
-                if size < FEW or k <= size * rate:
-                    continue
-                excess = (k - size * rate) / math.sqrt(size)
-                if kept == TOP_VALUES and excess <= z[-1]:
-                    continue
-                at = min(kept, TOP_VALUES - 1)
-                kept = min(kept + 1, TOP_VALUES)
-                while at > 0 and z[at - 1] < excess:
-                    z[at], errors[at], sizes[at] = z[at - 1], errors[at - 1], sizes[at - 1]
-                    at -= 1
-                z[at], errors[at], sizes[at] = excess, k, size
-            # of each subset, as bits: its last value, and what is known of the others
-            for some in range(1, 1 << kept):
-                last, others = 0, some & (some - 1)
-                while not some >> last & 1:
-                    last += 1
-                members[some] = members[others] + 1
-                k, size = set_errors[others] + errors[last], set_sizes[others] + sizes[last]
-                set_errors[some], set_sizes[some] = k, size
-                if 2 <= members[some] <= MAX_SET and MIN_SUPPORT <= size <= most:
-                    least = min(least, look_up(table, needed, size, k, rate, False))
-    return least
-
-
-@njit(cache=True, nogil=True)
 def find_least_set(
     columns: Bits,
     least: Floats,
@@ -342,10 +268,62 @@ def find_least_set(
     reach: Table,
     step: int,
 ) -> None:  # pragma: no cover - compiled
-    """Lower the least value of each of some draws to that of its sets, in every ``step``-th
-    context."""
+    """Lower the least value of each of some draws to that of its sets: subsets of the worst values
+    of a family, in every ``step``-th context.
+
+    The squared excess of a subset over its size is no more than the sum of its values' (Cauchy and
+    Schwarz), and ``reach`` says how far that goes: few families have their subsets looked up.
+    """
+    most = int((len(table) - 1) / MOST / 2)
+    sign, mean = np.float32(-1 if passing else 1), np.float32(1.0 - rate if passing else rate)
+    z = np.zeros(TOP_VALUES)
+    errors, sizes = np.zeros(TOP_VALUES, np.int64), np.zeros(TOP_VALUES, np.int64)
+    members, set_errors, set_sizes = np.zeros((3, 1 << TOP_VALUES), np.int64)
     for b in range(len(columns)):
-        least[b] = _find_least_set(
-            columns[b], least[b], contexts, families, ends, values, support, inverse, rate,
-            passing, needed, table, reach, step,
-        )  # fmt: skip
+        held, counts = columns[b][:, values], np.zeros(len(values), np.int32)
+        surprise, enough = np.zeros(len(values), np.float32), 0
+        lowest = least[b]
+        for c in range(0, len(contexts), step):
+            _count_columns(
+                columns[b], contexts[c], held, np.uint64(0), np.uint64(len(values)), counts
+            )
+            for v in range(len(values)):
+                above = sign * (np.float32(counts[v]) - mean * support[c, v])
+                above = above + abs(above)  # twice what is above 0: several at once, unlike max
+                surprise[v] = above * above * inverse[c, v]
+            for f in range(len(ends) - 1):
+                if families[values[ends[f]]] == families[contexts[c]]:
+                    continue
+                total = np.float32(0.5 / REACH)  # more than rounding takes off a bound
+                for v in range(np.uint64(ends[f]), np.uint64(ends[f + 1])):
+                    total += surprise[v]
+                while enough < len(reach) and reach[enough] >= lowest:
+                    enough += 1
+                if total * REACH < enough:
+                    continue
+                kept = 0
+                for v in range(ends[f], ends[f + 1]):
+                    size = np.int64(support[c, v])
+                    k = size - counts[v] if passing else counts[v]
+                    if size < FEW or k <= size * rate:
+                        continue
+                    excess = (k - size * rate) / math.sqrt(size)
+                    if kept == TOP_VALUES and excess <= z[-1]:
+                        continue
+                    at = min(kept, TOP_VALUES - 1)
+                    kept = min(kept + 1, TOP_VALUES)
+                    while at > 0 and z[at - 1] < excess:
+                        z[at], errors[at], sizes[at] = z[at - 1], errors[at - 1], sizes[at - 1]
+                        at -= 1
+                    z[at], errors[at], sizes[at] = excess, k, size
+                # of each subset, as bits: its last value, and what is known of the others
+                for some in range(1, 1 << kept):
+                    last, others = 0, some & (some - 1)
+                    while not some >> last & 1:
+                        last += 1
+                    members[some] = members[others] + 1
+                    k, size = set_errors[others] + errors[last], set_sizes[others] + sizes[last]
+                    set_errors[some], set_sizes[some] = k, size
+                    if 2 <= members[some] <= MAX_SET and MIN_SUPPORT <= size <= most:
+                        lowest = min(lowest, look_up(table, needed, size, k, rate, False))
+        least[b] = lowest
