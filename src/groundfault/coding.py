@@ -123,7 +123,7 @@ class Coding:
             )
         self.evidence, self._columns, self._plan = evidence, tuple(columns), Plan(seed=seed)
         # by keys and outcomes: the grades of a judge may come later, as a column
-        self.store = CodeStore(ledger.place, f"coding of {evidence.outcome_hash}")
+        self.store = CodeStore(ledger, f"coding of {evidence.outcome_hash}")
         losses = evidence.loss.to_numpy()
         self._rows = {
             "failing": np.flatnonzero(losses > _FAILED),

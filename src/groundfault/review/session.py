@@ -28,7 +28,7 @@ class Store:
 
     Parameters
     ----------
-    path_or_url : path or str
+    path_or_url : path, str or Ledger
         A file, made when it is first needed; or a URL ``postgresql+psycopg://...``.
     audit : str
         What the audit is known by.
@@ -41,8 +41,9 @@ class Store:
 
     kind: ClassVar[type[Opinion]] = Decision
 
-    def __init__(self, path_or_url: str | Path, audit: str) -> None:
-        self._ledger = Ledger(path_or_url)
+    def __init__(self, path_or_url: str | Path | Ledger, audit: str) -> None:
+        given = path_or_url
+        self._ledger = given if isinstance(given, Ledger) else Ledger(given)
         self.audit = audit
         self._sealed_items: set[str] = set()
 
