@@ -22,14 +22,13 @@ from click.testing import CliRunner
 from hypothesis import given, strategies as st
 from small_taxonomy import Scripted, taxonomy_of
 
-import groundfault.exports
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
 from groundfault.models import Question, Response
 from groundfault.stats.near_duplicates import find_near_duplicates
 from groundfault_lab.commands.taxonomy import taxonomy as command
 from groundfault_lab.taxonomy import Taxonomy
-from groundfault_lab.taxonomy.words import arithmetic as sums
+from groundfault_lab.taxonomy.words import arithmetic as sums, inspect_task
 from groundfault_lab.taxonomy.words.generation import CHANGES, LEVELS, generate
 from groundfault_lab.taxonomy.words.inspect_task import write
 from groundfault_lab.taxonomy.words.new_tasks import (
@@ -911,7 +910,7 @@ def test_the_written_scorer(
     taxonomy: Taxonomy, tmp_path: Path, answer: str, target: str, form: str, right: bool
 ) -> None:
     pytest.importorskip("inspect_ai", reason="pip install 'groundfault[inspect]'")
-    place = Path(groundfault.exports.__file__).with_name("tasks.py.txt")
+    place = Path(inspect_task.__file__).with_name("tasks.py.txt")
     space: dict[str, Any] = {"__name__": "tasks", "__file__": str(tmp_path / "tasks.py")}
     exec(place.read_text().partition("@scorer")[0], space)
     assert space["same"](answer, target, form) is right
