@@ -30,7 +30,7 @@ import time
 import numpy as np
 from scipy.special import logsumexp
 
-from groundfault.finders.edisa import Edisa
+from groundfault_lab.slicing.edisa import Edisa
 
 D, K, ITERATIONS = 128, 128, 20
 PLAIN = 20_000

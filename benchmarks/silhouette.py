@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 from sklearn.metrics import silhouette_score
 
-from groundfault.stats.silhouette import combine, shuffle_silhouettes, silhouette
+from groundfault_lab.stats.silhouette import combine, shuffle_silhouettes, silhouette
 
 N, M, CLUSTERS, CALLS = 1_253, 18, 25, 100
 LIMIT = 50

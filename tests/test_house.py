@@ -61,7 +61,7 @@ FLOORS = {
 # rooms inside a room, from the ground up; what stands in the room itself is above them
 INNER = {
     "sequential": ("policies",),
-    "groundfault_lab": ("language", "improve", "taxonomy", "pages", "commands"),
+    "groundfault_lab": ("stats", "slicing", "language", "improve", "taxonomy", "pages", "commands"),
     "probes": ("bank", "policies", "running", "review", "use"),
 }
 # the only arrows that point up: evidence is read by readers, when it is asked to read

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from groundfault.base.progress import Progress, listener
 from groundfault.base.streams import stream
 from groundfault.errors import MissingExtraError, PlanError
-from groundfault.finders.spotlight import Spotlight
 from groundfault.probes.bank.toml_tables import locate_errors
 from groundfault_lab.improve import (
     Acquisition,
@@ -31,8 +30,9 @@ from groundfault_lab.improve import (
     RandomOrder,
     SuspectSlices,
 )
-from groundfault_lab.improve.measurement import find_least_confident, reject, relabel
 from groundfault_lab.language import BLANK, DEFAULT, FEATURES, Pipeline, load_pipeline
+from groundfault_lab.slicing.spotlight import Spotlight
+from groundfault_lab.stats.improvement import find_least_confident, reject, relabel
 from groundfault_studies import deim_explain, discover, improve
 from groundfault_studies.charts import lines
 from groundfault_studies.discover import FITTED, SOURCE

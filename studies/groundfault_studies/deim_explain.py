@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError
-from groundfault.finders.domino import Domino
-from groundfault.finders.edisa import Edisa
-from groundfault.finders.spotlight import Spotlight
-from groundfault_lab.improve.measurement import find_least_confident
 from groundfault_lab.language import SETS, Pipeline
 from groundfault_lab.language.explain import compare, measure_features
-from groundfault_lab.language.slice_features import average_v
+from groundfault_lab.slicing.domino import Domino
+from groundfault_lab.slicing.edisa import Edisa
+from groundfault_lab.slicing.spotlight import Spotlight
+from groundfault_lab.stats.improvement import find_least_confident
+from groundfault_lab.stats.slice_features import average_v
 from groundfault_studies.discover import FITTED, make_slicer
 from groundfault_studies.real_models import Predictions
 from groundfault_studies.resuming import Rows

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.base.progress import Progress, listener
-from groundfault.finders.domino import Domino
-from groundfault.finders.edisa import Edisa
-from groundfault.finders.spotlight import Spotlight
+from groundfault_lab.slicing.domino import Domino
+from groundfault_lab.slicing.edisa import Edisa
+from groundfault_lab.slicing.spotlight import Spotlight
 from groundfault_studies.charts import lines
 from groundfault_studies.discovery import Discovery, score_discovery
 from groundfault_studies.real_models import Predictions, of_texts, shipped_classifiers

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault_lab.improve.measurement import find_least_confident
+from groundfault_lab.stats.improvement import find_least_confident
 
 
 @dataclass(frozen=True)

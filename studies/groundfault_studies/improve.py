@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from groundfault.base.files import write_text
 from groundfault.base.progress import Progress, listener
-from groundfault.finders.domino import Domino
-from groundfault.finders.edisa import Edisa
 from groundfault.stats.paired import sign_flips
 from groundfault_lab.improve import (
     Acquisition,
@@ -37,6 +35,8 @@ from groundfault_lab.improve import (
     SuspectSlices,
     active_learning,
 )
+from groundfault_lab.slicing.domino import Domino
+from groundfault_lab.slicing.edisa import Edisa
 from groundfault_studies.discover import FITTED, SOURCE, make_slicer
 from groundfault_studies.real_models import Predictions, of_texts, shipped_classifiers, tasks
 from groundfault_studies.shared_folder import find_shared

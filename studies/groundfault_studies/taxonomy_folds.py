@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault_lab.taxonomy import irt
+from groundfault_lab.stats import irt
+from groundfault_lab.stats.irt import OneAbility
 from groundfault_lab.taxonomy.fitting.matrix import Matrix
 from groundfault_lab.taxonomy.fitting.nulls import count_directions, prepare
 from groundfault_lab.taxonomy.fitting.partition import make_partition
 from groundfault_lab.taxonomy.fitting.settings import Settings
-from groundfault_lab.taxonomy.irt import OneAbility
 from groundfault_lab.taxonomy.use.basis import (
     MIN_OF_EACH_CLUSTER,
     STRATEGIES,

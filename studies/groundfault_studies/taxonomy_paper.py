@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from groundfault.errors import InputError
-from groundfault.stats.silhouette import silhouette
+from groundfault_lab.stats.silhouette import silhouette
 
 SOURCE = (
     "Saban (2026), FailureScope: cross-regime behavioral diagnosis of language model weaknesses, "

@@ -18,6 +18,7 @@ from groundfault.cli.proposals import slices
 from groundfault.core.columns import share_words
 from groundfault.finders.interactions import Interactions
 from groundfault.finders.sliceline import SliceLine
+from groundfault_lab import slicing
 
 
 def mine_library(data: Evidence, plan: Plan | None = None) -> Library:
@@ -120,7 +121,7 @@ def test_settings_that_cannot_be(name: str, settings: dict[str, object], message
 
 
 @pytest.mark.parametrize(
-    "finder", [SliceLine(bins=2), finders.Tree(), finders.Spotlight(size=0.2)], ids=lambda f: f.name
+    "finder", [SliceLine(bins=2), finders.Tree(), slicing.Spotlight(size=0.2)], ids=lambda f: f.name
 )
 @pytest.mark.parametrize("judge", ["janus", "split-holm", "janus-lite"])
 def test_no_discovery_p_value_is_quoted_for_what_was_mined(finder: finders.Finder, judge: str):
@@ -188,8 +189,8 @@ def test_a_check_freezes_what_was_mined_as_mined():
 def test_conjunctions_of_fitted_slices_carry_their_function():
     data = embedded(600)
     slices = (
-        list(finders.Domino().propose(data))[:2]
-        + list(finders.Spotlight(size=0.2).propose(data))[:1]
+        list(slicing.Domino().propose(data))[:2]
+        + list(slicing.Spotlight(size=0.2).propose(data))[:1]
     )
     candidates = Candidate("late", "id >= 300")
     both = Interactions((candidates, *slices), order=(2,), min_size=1).propose(data)

@@ -14,15 +14,16 @@ import pytest
 from planted_tables import make_embedded_evidence
 
 import groundfault
-from groundfault import Candidate, Evidence, InputError, Library, Plan, RuleError, finders
+from groundfault import Candidate, Evidence, InputError, Library, Plan, RuleError
 from groundfault.core.candidate import FittedColumn
 from groundfault.core.units import Marks
 from groundfault.testing import check_finder
+from groundfault_lab import slicing
 
 FINDERS = {
-    "edisa": finders.Edisa(embedding_weight=1.0),
-    "domino": finders.Domino(),
-    "spotlight": finders.Spotlight(size=0.05),
+    "edisa": slicing.Edisa(embedding_weight=1.0),
+    "domino": slicing.Domino(),
+    "spotlight": slicing.Spotlight(size=0.05),
 }
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from groundfault.errors import InputError, PlanError
-from groundfault.finders.spotlight import Spotlight
-from groundfault.stats.spotlight import Window, climb, is_inside, objective
+from groundfault_lab.slicing.spotlight import Spotlight
+from groundfault_lab.stats.spotlight import Window, climb, is_inside, objective
 from groundfault_studies.discovery import share
 
 DATASETS = ("pub_a", pytest.param("pub_b", marks=pytest.mark.slow))

@@ -16,7 +16,7 @@ from groundfault.errors import InputError, PlanError
 from groundfault.finders.confidence import Confidence
 from groundfault.finders.tree import Tree
 from groundfault.testing import check_finder
-from groundfault_lab.improve.measurement import find_least_confident
+from groundfault_lab.stats.improvement import find_least_confident
 
 
 def evidence(n: int = 600, **extra: Any) -> Evidence:

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from groundfault.errors import InputError, PlanError
-from groundfault.finders import Domino, Edisa
 from groundfault.stats.paired import more_errors, sign_flips, sign_test
 from groundfault_lab.improve import (
     AcquisitionRound,
@@ -30,7 +29,8 @@ from groundfault_lab.improve import (
     SuspectSlices,
     active_learning,
 )
-from groundfault_lab.improve.measurement import find_best_threshold, reject, relabel, sum_in_order
+from groundfault_lab.slicing import Domino, Edisa
+from groundfault_lab.stats.improvement import find_best_threshold, reject, relabel, sum_in_order
 
 # ------------------------------------------------------------------------------------------ by hand
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from groundfault_lab.improve.measurement import find_best_threshold, reject, relabel, sum_in_order
+from groundfault_lab.stats.improvement import find_best_threshold, reject, relabel, sum_in_order
 
 PROBABILITY = np.array([[0.9, 0.1], [0.6, 0.4], [0.45, 0.55], [0.2, 0.8]])
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from groundfault.finders import Edisa
 from groundfault_lab.improve import Auditor, Flipping
 from groundfault_lab.improve.active import _renew_names
+from groundfault_lab.slicing import Edisa
 
 
 def test_fields_of_flipping_and_auditor() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from profiles import count_examples
 
-from groundfault_lab.language.slice_features import (
+from groundfault_lab.stats.slice_features import (
     average_v,
     compare_means,
     mark_features,

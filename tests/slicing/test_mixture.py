@@ -14,11 +14,11 @@ from planted_tables import make_clusters
 from scipy.special import logsumexp
 
 from groundfault.errors import InputError, PlanError
-from groundfault.finders.domino import Domino
-from groundfault.finders.edisa import Edisa
-from groundfault.stats.mixture import ROWS, blocks, em, log_joint, responsibilities
-from groundfault.stats.mixture_predict import principal_axes
-from groundfault_lab.improve.measurement import find_least_confident
+from groundfault_lab.slicing.domino import Domino
+from groundfault_lab.slicing.edisa import Edisa
+from groundfault_lab.stats.improvement import find_least_confident
+from groundfault_lab.stats.mixture import ROWS, blocks, em, log_joint, responsibilities
+from groundfault_lab.stats.mixture_predict import principal_axes
 from groundfault_studies.discovery import score_discovery, share
 
 EXACT = 1e-9

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from planted_tables import make_clusters
 
-from groundfault.finders.edisa import Edisa
-from groundfault.slicing.suspicion import Suspicion
+from groundfault_lab.slicing.edisa import Edisa
+from groundfault_lab.slicing.suspicion import Suspicion
 
 RNG = np.random.default_rng(5)
 SHARES = RNG.dirichlet(np.full(4, 0.3), 120)

@@ -12,7 +12,7 @@ import pytest
 from groundfault import Evidence, Library, propose
 from groundfault.core.candidate import FittedColumn
 from groundfault.errors import InputError
-from groundfault.finders import Domino, Edisa
+from groundfault_lab.slicing import Domino, Edisa
 
 WORDS = {True: "sort these words by letter please", False: "is this sentence about sports true"}
 

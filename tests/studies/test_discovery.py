@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from groundfault_lab.improve.measurement import find_least_confident
+from groundfault_lab.stats.improvement import find_least_confident
 from groundfault_studies.discovery import score_discovery, share
 
 

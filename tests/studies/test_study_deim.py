@@ -17,8 +17,8 @@ from click.testing import CliRunner
 
 from groundfault.cli.study import study as command
 from groundfault.errors import InputError, MissingExtraError
-from groundfault.finders import Spotlight
 from groundfault_lab.language import DEFAULT, load_pipeline
+from groundfault_lab.slicing import Spotlight
 from groundfault_studies import deim, deim_explain, discover, pair_texts
 from groundfault_studies.deim import study
 from groundfault_studies.discover import FITTED

@@ -14,10 +14,10 @@ from scipy.stats import permutation_test
 from sklearn.metrics import precision_recall_fscore_support, v_measure_score
 
 from groundfault.core.plan import Plan
-from groundfault.finders import Edisa
 from groundfault_lab.language import FEATURES
 from groundfault_lab.language.explain import MIN_TEXTS, FeatureValues, compare
-from groundfault_lab.language.slice_features import average_v, compare_means, measure_fit, v_measure
+from groundfault_lab.slicing import Edisa
+from groundfault_lab.stats.slice_features import average_v, compare_means, measure_fit, v_measure
 from groundfault_studies.synthetic_detection import (
     Detection,
     DetectionScore,

@@ -29,7 +29,7 @@ from groundfault_lab.commands.taxonomy_use import (
     evaluate as evaluate_command,
     predict as predict_command,
 )
-from groundfault_lab.taxonomy import irt
+from groundfault_lab.stats import irt
 from groundfault_lab.taxonomy.fitting.fit import fit
 from groundfault_lab.taxonomy.fitting.matrix import Matrix
 from groundfault_lab.taxonomy.fitting.settings import Settings

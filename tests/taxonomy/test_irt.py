@@ -10,8 +10,8 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from groundfault_lab.taxonomy import irt
-from groundfault_lab.taxonomy.irt import ItemResponse, OneAbility
+from groundfault_lab.stats import irt
+from groundfault_lab.stats.irt import ItemResponse, OneAbility
 
 
 def world(

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from groundfault_lab.taxonomy import irt
-from groundfault_lab.taxonomy.use import low_rank
+from groundfault_lab.stats import irt, low_rank
 
 
 def draw_answers(second: float) -> tuple[np.ndarray, np.ndarray]:

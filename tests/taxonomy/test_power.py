@@ -12,6 +12,7 @@ from groundfault.render.html import html
 from groundfault.render.markdown import markdown
 from groundfault_lab.commands import taxonomy as cli
 from groundfault_lab.pages.taxonomy_page import make_page
+from groundfault_lab.stats.irt import OneAbility
 from groundfault_lab.taxonomy import Matrix, Settings, Taxonomy, fit
 from groundfault_lab.taxonomy.fitting import nulls
 from groundfault_lab.taxonomy.fitting.nulls import (
@@ -20,7 +21,6 @@ from groundfault_lab.taxonomy.fitting.nulls import (
     measure_detectable_classes,
     plant_class,
 )
-from groundfault_lab.taxonomy.irt import OneAbility
 from groundfault_lab.taxonomy.worlds import AbilityWorld
 
 QUICK = Settings(worlds=19, refits=0, bootstraps=0, permutations=0)

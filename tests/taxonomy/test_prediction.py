@@ -8,11 +8,10 @@ import pytest
 
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
-from groundfault_lab.taxonomy import irt
+from groundfault_lab.stats import irt, low_rank
 from groundfault_lab.taxonomy.fitting.fit import fit
 from groundfault_lab.taxonomy.fitting.matrix import Matrix
 from groundfault_lab.taxonomy.fitting.settings import Settings
-from groundfault_lab.taxonomy.use import low_rank
 from groundfault_lab.taxonomy.use.prediction import METHODS, Peers, predict
 from groundfault_lab.taxonomy.worlds import AbilityWorld
 

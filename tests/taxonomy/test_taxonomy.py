@@ -36,14 +36,15 @@ from groundfault.render.markdown import markdown
 from groundfault.stats.agreement import adjusted_rand
 from groundfault_lab.commands.taxonomy import taxonomy as command
 from groundfault_lab.pages.taxonomy_page import make_page
-from groundfault_lab.taxonomy import Matrix, Settings, Taxonomy, add_answers, fit, irt, judge_claims
+from groundfault_lab.stats import irt
+from groundfault_lab.stats.irt import OneAbility
+from groundfault_lab.taxonomy import Matrix, Settings, Taxonomy, add_answers, fit, judge_claims
 from groundfault_lab.taxonomy.finder import Clusters as Finder
 from groundfault_lab.taxonomy.fitting import nulls
 from groundfault_lab.taxonomy.fitting.fit import find_contrasting_terms, find_enriched_attributes
 from groundfault_lab.taxonomy.fitting.nulls import draw_world
 from groundfault_lab.taxonomy.fitting.partition import _split_large
 from groundfault_lab.taxonomy.fitting.stability import Replicates
-from groundfault_lab.taxonomy.irt import OneAbility
 from groundfault_lab.taxonomy.use.regimes import depth_profile, grader_gaps
 from groundfault_lab.taxonomy.worlds import AbilityWorld
 from groundfault_studies.taxonomy_paper import profile_silhouettes

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
         Learning as Learning,
         active_learning as active_learning,
     )
-    from groundfault_lab.improve.measurement import Improvement as Improvement
     from groundfault_lab.improve.selective import (
         Flipping as Flipping,
         SelectivePrediction as SelectivePrediction,
         Slicer as Slicer,
     )
+    from groundfault_lab.stats.improvement import Improvement as Improvement
 
 __getattr__, __dir__, __all__ = open_front_door(
     __name__,

@@ -105,7 +105,7 @@ class SuspectSlices:
     Parameters
     ----------
     slicer : Slicer
-        Such as `groundfault.finders.Edisa` or `groundfault.finders.Domino`; it is copied.
+        Such as `Edisa` or `Domino`; it is copied.
     """
 
     slicer: Slicer

@@ -12,7 +12,7 @@ from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.base.deprecation import rename_fields
 from groundfault.errors import InputError, PlanError
 from groundfault.slicing.predictions import check_embedding, check_labels, check_probability
-from groundfault_lab.improve.measurement import Improvement, find_best_threshold, reject, relabel
+from groundfault_lab.stats.improvement import Improvement, find_best_threshold, reject, relabel
 
 
 class Slicer(Protocol):
@@ -49,7 +49,7 @@ class SelectivePrediction:
     Parameters
     ----------
     slicer : Slicer
-        Such as `groundfault.finders.Edisa`; a copy of it is fitted.
+        Such as `Edisa`; a copy of it is fitted.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class SelectivePrediction:
 
     Examples
     --------
-    >>> from groundfault.finders import Edisa
+    >>> from groundfault_lab.slicing import Edisa
     >>> rng = np.random.default_rng(0)
     >>> Z, y = rng.normal(size=(600, 4)), rng.integers(0, 2, 600)
     >>> p = np.where((y == 1) ^ (Z[:, 0] > 1), 0.9, 0.1)  # wrong wherever Z_0 > 1
@@ -178,7 +178,7 @@ class Flipping:
     Parameters
     ----------
     slicer : Slicer
-        Such as `groundfault.finders.Edisa`; a copy of it is fitted.
+        Such as `Edisa`; a copy of it is fitted.
     holdout_share : float
         Share of the examples that the threshold is chosen on, in (0, 1). Two classes need none.
     random_state : int

@@ -22,8 +22,8 @@ from groundfault.slicing.predictions import (
     EmbeddedPredictions,
     check_probability,
 )
-from groundfault_lab.improve.measurement import Improvement
 from groundfault_lab.improve.selective import Flipping, SelectivePrediction, Slicer, suspect
+from groundfault_lab.stats.improvement import Improvement
 
 Act = Literal["leave-out", "relabel", "label-next"]
 ACTS: tuple[Act, ...] = get_args(Act)
@@ -127,7 +127,7 @@ def suggest(
         Leave unanswered what `SelectivePrediction` would reject; give another label as `Flipping`
         does; or label next, in the order of `SuspectSlices`, which ranks every example.
     slicer : Slicer
-        Such as `groundfault.finders.Edisa`; it is copied.
+        Such as `Edisa`; it is copied.
     labelled : ScoredExamples
         Examples that the model was not trained on: n of them.
     label : int64 array, shape (n,)

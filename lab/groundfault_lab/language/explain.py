@@ -22,10 +22,10 @@ from groundfault.core.rules import Rule
 from groundfault.errors import InputError
 from groundfault.slicing.predictions import example_losses
 from groundfault.slicing.replays import describe_chance
-from groundfault_lab.language import slice_features
 from groundfault_lab.language.feature import Feature, select_features
 from groundfault_lab.language.pipeline import DEFAULT, Pipeline, load_pipeline
-from groundfault_lab.language.slice_features import average_v
+from groundfault_lab.stats import slice_features
+from groundfault_lab.stats.slice_features import average_v
 
 # the customary level of a test
 LEVEL = 0.05
@@ -58,7 +58,7 @@ class FeatureValues:
     def features_shown(self) -> NDArray[np.bool_]:
         """Return which texts show each feature, shape (F, n).
 
-        See `groundfault_lab.language.slice_features.mark_features`.
+        See `groundfault_lab.stats.slice_features.mark_features`.
         """
         return slice_features.mark_features(self.values, [f.graded for f in self.features])
 
@@ -76,7 +76,7 @@ class Mark:
         One-sided permutation p-value, and adjusted for all slices and features; the second is at
         least the p-value of the slice, since it speaks of an error slice that the feature marks.
     homogeneity, completeness, v : float
-        See `groundfault_lab.language.slice_features.Fit`.
+        See `groundfault_lab.stats.slice_features.Fit`.
     """
 
     feature: str

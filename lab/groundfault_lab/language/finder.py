@@ -17,7 +17,7 @@ from groundfault.core.rules import quote
 from groundfault.errors import InputError, RuleError
 from groundfault.finders.text import drop_uninformative, select_texts
 from groundfault.finders.thresholds import choose_cuts
-from groundfault.slicing.estimator import Parameters
+from groundfault.slicing.parameters import Parameters
 from groundfault_lab.language import AIDED, BLANK, DEFAULT, FEATURES, SETS, Feature, select_features
 from groundfault_lab.language.pipeline import is_package, load_pipeline, require_texts
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.stats.silhouette import combine
-from groundfault_lab.taxonomy import irt
+from groundfault_lab.stats import irt
+from groundfault_lab.stats.silhouette import combine
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]

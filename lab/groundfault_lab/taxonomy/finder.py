@@ -9,7 +9,7 @@ from groundfault.core.candidate import Candidate
 from groundfault.core.columns import match_attributes
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError
-from groundfault.slicing.estimator import Parameters
+from groundfault.slicing.parameters import Parameters
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ from groundfault.errors import InputError, RuleError
 
 Missing = Literal["reject", "off", "drop"]
 _FUNCTIONS = {
-    "mixture": "groundfault.stats.mixture_predict:assign",
-    "ball": "groundfault.stats.spotlight:is_inside",
+    "mixture": "groundfault_lab.stats.mixture_predict:assign",
+    "ball": "groundfault_lab.stats.spotlight:is_inside",
     "centroid": "groundfault_lab.taxonomy.centroids:label_coordinates",
     "answers": "groundfault_lab.taxonomy.centroids:label_answers",
 }

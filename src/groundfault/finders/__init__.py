@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
+from groundfault.base.deprecation import rename_attributes
 from groundfault.base.registry import open_registry
 from groundfault.errors import PlanError
 
@@ -80,10 +81,22 @@ def make(name: str, so_far: Sequence[Candidate] = ()) -> Finder:
     return get(plain)(tuple(so_far), order=tuple(range(2, int(order or 3) + 1)))
 
 
+_find_moved = rename_attributes(
+    __name__,
+    {
+        "Edisa": "groundfault_lab.slicing:Edisa",
+        "Domino": "groundfault_lab.slicing:Domino",
+        "Spotlight": "groundfault_lab.slicing:Spotlight",
+        "Language": "groundfault_lab.language.finder:Language",
+        "Clusters": "groundfault_lab.taxonomy.finder:Clusters",
+    },
+)
+
+
 def __getattr__(name: str) -> object:
     """Return finder classes by their own names; nothing is imported before it is asked for."""
     for target in _REGISTRY.built_in.values():
         module, _, attribute = target.partition(":")
         if attribute == name:
             return getattr(import_module(module), name)
-    raise AttributeError(f"module 'groundfault.finders' has no attribute {name!r}")
+    return _find_moved(name)

@@ -24,7 +24,7 @@ from groundfault.core.columns import (
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import literal, quote
 from groundfault.errors import InputError
-from groundfault.slicing.estimator import Parameters
+from groundfault.slicing.parameters import Parameters
 
 # distinct values up to which numbers are proposed as levels too
 _FEW = 6

@@ -19,7 +19,7 @@ from groundfault.core.columns import Kind, flag_rule, list_examples, match_attri
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import literal, quote
 from groundfault.errors import InputError, RuleError
-from groundfault.slicing.estimator import Parameters
+from groundfault.slicing.parameters import Parameters
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.errors import PlanError, require_extra
 from groundfault.finders.levels import Levels, make_conjunction, select_searchable
-from groundfault.slicing.estimator import Parameters
+from groundfault.slicing.parameters import Parameters
 from groundfault.slicing.predictions import example_losses
 
 

@@ -16,7 +16,7 @@ from groundfault.finders.categories import Categories
 from groundfault.finders.declared import Declared
 from groundfault.finders.text import MARKS, cut_lengths, drop_uninformative
 from groundfault.finders.thresholds import Thresholds
-from groundfault.slicing.estimator import Parameters
+from groundfault.slicing.parameters import Parameters
 
 _RESPONSES = ("response", "answer", "output", "completion")
 # differences in these are differences of form

@@ -13,7 +13,7 @@ from groundfault.core.candidate import Candidate, Library, Missing
 from groundfault.core.evidence import Evidence
 from groundfault.core.units import Marks
 from groundfault.errors import PlanError
-from groundfault.slicing.estimator import Parameters
+from groundfault.slicing.parameters import Parameters
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 

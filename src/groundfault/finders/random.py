@@ -12,7 +12,7 @@ from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.errors import PlanError
 from groundfault.finders.levels import Levels, make_conjunction, select_searchable
-from groundfault.slicing.estimator import Parameters
+from groundfault.slicing.parameters import Parameters
 
 # draws for each candidate that is wanted; with narrow tables fewer different ones may exist
 _TRIES = 100

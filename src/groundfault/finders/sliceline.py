@@ -19,7 +19,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.plan import to_fraction
 from groundfault.errors import InputError, PlanError, require_whole
 from groundfault.finders.levels import Levels, make_conjunction, select_searchable, spell_levels
-from groundfault.slicing.estimator import Parameters
+from groundfault.slicing.parameters import Parameters
 from groundfault.slicing.predictions import example_losses
 from groundfault.stats.bits import unpack
 from groundfault.stats.slice_search import Level, SearchResult, replay, search

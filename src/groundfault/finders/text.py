@@ -21,7 +21,7 @@ from groundfault.core.columns import (
 )
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import Rule, literal, quote
-from groundfault.slicing.estimator import Parameters
+from groundfault.slicing.parameters import Parameters
 
 # what SQL's regular expressions can check without a language model, so that anyone can re-check a
 # rule: marks of texts, and of answers

@@ -22,7 +22,7 @@ from groundfault.core.columns import (
 )
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
-from groundfault.slicing.estimator import Parameters
+from groundfault.slicing.parameters import Parameters
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,9 @@ from groundfault.core.columns import Kind, profile
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError
 from groundfault.stats.multiple import holm
-from groundfault.stats.silhouette import combine
-from groundfault_lab.taxonomy import irt
+from groundfault_lab.stats import irt
+from groundfault_lab.stats.irt import OneAbility
+from groundfault_lab.stats.silhouette import combine
 from groundfault_lab.taxonomy.fitting import nulls
 from groundfault_lab.taxonomy.fitting.matrix import Matrix
 from groundfault_lab.taxonomy.fitting.nulls import Test, measure_detectable_classes
@@ -33,7 +34,6 @@ from groundfault_lab.taxonomy.fitting.partition import Partition, make_partition
 from groundfault_lab.taxonomy.fitting.settings import Settings
 from groundfault_lab.taxonomy.fitting.stability import Replicates, Stability, measure_stability
 from groundfault_lab.taxonomy.fitting.taxonomy import Cluster, EnrichedAttribute, Taxonomy
-from groundfault_lab.taxonomy.irt import OneAbility
 
 # the examples nearest to the centre, which stand for a cluster in reports and prompts
 _EXEMPLARS = 5

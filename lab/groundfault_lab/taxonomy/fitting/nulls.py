@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 
 from groundfault.errors import InputError
-from groundfault.stats.silhouette import SINGLE, combine, shuffle_silhouettes, silhouette
+from groundfault_lab.stats.irt import OneAbility
+from groundfault_lab.stats.silhouette import SINGLE, combine, shuffle_silhouettes, silhouette
 from groundfault_lab.taxonomy.fitting.matrix import Matrix
 from groundfault_lab.taxonomy.fitting.partition import (
     MAX_COMPARED,
@@ -22,7 +23,6 @@ from groundfault_lab.taxonomy.fitting.partition import (
 from groundfault_lab.taxonomy.fitting.settings import Settings
 from groundfault_lab.taxonomy.fitting.stability import Replicates
 from groundfault_lab.taxonomy.fitting.stored import set_fields
-from groundfault_lab.taxonomy.irt import OneAbility
 
 Kind = Literal["one ability", "column shuffle"]
 KINDS: tuple[Kind, ...] = ("one ability", "column shuffle")

@@ -8,9 +8,9 @@ import numpy as np
 
 from groundfault.base.arrays import Floats, Ints, Places
 from groundfault.errors import require_extra
-from groundfault.stats.mixture_predict import principal_axes
-from groundfault.stats.silhouette import combine, silhouette
-from groundfault_lab.taxonomy import irt
+from groundfault_lab.stats import irt
+from groundfault_lab.stats.mixture_predict import principal_axes
+from groundfault_lab.stats.silhouette import combine, silhouette
 from groundfault_lab.taxonomy.centroids import find_nearest
 from groundfault_lab.taxonomy.fitting.matrix import Matrix
 from groundfault_lab.taxonomy.fitting.settings import Settings

@@ -13,7 +13,7 @@ from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.core.evidence import Evidence
 from groundfault.core.status import Status
 from groundfault.errors import InputError, PlanError, require_word
-from groundfault_lab.taxonomy import irt
+from groundfault_lab.stats import irt
 from groundfault_lab.taxonomy.fitting.matrix import SLACK, Matrix
 from groundfault_lab.taxonomy.fitting.taxonomy import Taxonomy
 

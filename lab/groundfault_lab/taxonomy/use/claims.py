@@ -17,7 +17,7 @@ from groundfault.base.progress import Progress
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError
-from groundfault_lab.taxonomy import irt
+from groundfault_lab.stats import irt
 from groundfault_lab.taxonomy.fitting.matrix import Matrix
 from groundfault_lab.taxonomy.fitting.taxonomy import ANSWER, Taxonomy
 

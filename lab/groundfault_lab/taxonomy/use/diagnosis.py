@@ -11,7 +11,7 @@ from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.base.reading import read_bytes
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError, first_line
-from groundfault_lab.taxonomy import irt
+from groundfault_lab.stats import irt
 from groundfault_lab.taxonomy.fitting.stored import Stored, decode_versioned, set_fields
 from groundfault_lab.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault_lab.taxonomy.use.basis import (

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from groundfault.base.arrays import Floats, Ints, Places
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, require_word
-from groundfault_lab.taxonomy import irt
+from groundfault_lab.stats import irt, low_rank
 from groundfault_lab.taxonomy.fitting.matrix import Matrix
 from groundfault_lab.taxonomy.fitting.taxonomy import Taxonomy
-from groundfault_lab.taxonomy.use import low_rank
 from groundfault_lab.taxonomy.use.basis import match_answers, normalise
 
 Integers = NDArray[np.integer[Any]]

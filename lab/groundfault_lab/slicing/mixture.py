@@ -31,7 +31,6 @@ from groundfault.slicing.embedding import (
     fit as fit_embedding,
     make_points,
 )
-from groundfault.slicing.estimator import Estimator, Projection
 from groundfault.slicing.predictions import (
     EMBEDDING,
     EXAMPLES_A_SLICE,
@@ -41,10 +40,11 @@ from groundfault.slicing.predictions import (
     check_probability,
     require_errors,
 )
-from groundfault.slicing.suspicion import Suspicion
-from groundfault.stats import mixture, mixture as em
-from groundfault.stats.mixture import Mixture
-from groundfault.stats.mixture_predict import to_arrays
+from groundfault_lab.slicing.estimator import Estimator, Projection
+from groundfault_lab.slicing.suspicion import Suspicion
+from groundfault_lab.stats import mixture, mixture as em
+from groundfault_lab.stats.mixture import Mixture
+from groundfault_lab.stats.mixture_predict import to_arrays
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ class MixtureSlicer(Estimator, ABC):
     reg_covar : float
         Added to every variance.
     suspicion : {"calibrated", "slices"}
-        What `suspect` goes by: a `groundfault.slicing.suspicion.Suspicion`, of the error rates of
-        an example's slices and of confidence; or the paper's rule, error slices alone.
+        What `suspect` goes by: a `Suspicion`, of the error rates of an example's slices and of
+        confidence; or the paper's rule, error slices alone.
     random_state : int
         Of k-means, noise and chance.
     dtype : {"float64", "float32"}

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from groundfault.base.arrays import Floats, Ints
-from groundfault.slicing.mixture import MixtureSlicer, Views
-from groundfault.stats.mixture_predict import error_distance_joint
+from groundfault_lab.slicing.mixture import MixtureSlicer, Views
+from groundfault_lab.stats.mixture_predict import error_distance_joint
 
 
 @dataclass(kw_only=True, eq=False)
@@ -26,7 +26,7 @@ class Edisa(MixtureSlicer):
         Exponents, at least 0. The defaults are the paper's for finding errors on unlabelled data;
         to explain errors on labelled data it takes 0.15, 1 and 0.1.
     n_slices, pca, init, delta, min_size, ...
-        As for every `groundfault.slicing.mixture.MixtureSlicer`.
+        As for every `groundfault_lab.slicing.mixture.MixtureSlicer`.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Edisa(MixtureSlicer):
         Slices of accuracy below ``delta`` and at least ``min_size`` examples.
     log_likelihood_ : float64 array, one entry an iteration and one for the start
         Mean log-likelihood of each E-step.
-    suspicion_ : groundfault.slicing.suspicion.Suspicion or None
+    suspicion_ : groundfault_lab.slicing.suspicion.Suspicion or None
         What `suspect` goes by; None where that is the error slices.
     ``n_iter_``, ``converged_``, ``n_classes_``, ``mixture_``, ``projection_``
 

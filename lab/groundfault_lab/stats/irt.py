@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from groundfault.stats.mixture import responsibilities
+from groundfault_lab.stats.mixture import responsibilities
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]

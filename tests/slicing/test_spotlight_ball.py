@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from groundfault.stats import spotlight
+from groundfault_lab.stats import spotlight
 
 RNG = np.random.default_rng(0)
 VALUES = RNG.normal(size=(80, 3))

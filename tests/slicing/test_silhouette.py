@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from sklearn.metrics import silhouette_score
 
-from groundfault.stats.silhouette import (
+from groundfault_lab.stats.silhouette import (
     _deal_bits,
     _deal_floats,
     _shuffle_bits,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault_lab.taxonomy import irt
+from groundfault_lab.stats import irt
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.integer[Any]]

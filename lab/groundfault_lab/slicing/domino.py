@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from groundfault.base.arrays import Floats, Ints
-from groundfault.slicing.mixture import MixtureSlicer, Views
-from groundfault.stats.mixture_predict import categorical_joint
+from groundfault_lab.slicing.mixture import MixtureSlicer, Views
+from groundfault_lab.stats.mixture_predict import categorical_joint
 
 
 @dataclass(kw_only=True, eq=False)
@@ -25,7 +25,7 @@ class Domino(MixtureSlicer):
         Exponents, at least 0. The defaults are those of the Domino paper; DEIM tunes them to 1, 10
         and 40.
     n_slices, pca, init, delta, min_size, ...
-        As for every `groundfault.slicing.mixture.MixtureSlicer`.
+        As for every `groundfault_lab.slicing.mixture.MixtureSlicer`.
 
     Attributes
     ----------

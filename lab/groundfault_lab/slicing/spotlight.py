@@ -18,7 +18,6 @@ from groundfault.core.candidate import Candidate, FittedColumn
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
 from groundfault.errors import InputError, PlanError
-from groundfault.slicing.estimator import Estimator, Projection
 from groundfault.slicing.predictions import (
     EMBEDDING,
     EmbeddedPredictions,
@@ -26,7 +25,8 @@ from groundfault.slicing.predictions import (
     check_labels,
     check_probability,
 )
-from groundfault.stats import spotlight as light
+from groundfault_lab.slicing.estimator import Estimator, Projection
+from groundfault_lab.stats import spotlight as light
 
 _SURE = 1e-12  # probabilities below are taken for this, so that no loss is infinite
 
@@ -59,7 +59,7 @@ class Spotlight(Estimator):
 
     Attributes
     ----------
-    windows_ : tuple of groundfault.stats.spotlight.Window
+    windows_ : tuple of groundfault_lab.stats.spotlight.Window
         In units of the embedding, after ``pca``.
     squares_ : float64 array, shape (n_slices,)
         Squared radii of the slices.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.mixture import GaussianMixture
 
-from groundfault.stats import mixture
+from groundfault_lab.stats import mixture
 
 
 def draw_points(rows: int = 1200) -> np.ndarray:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from groundfault.stats.mixture import EPS, Mixture, log_joint
-from groundfault.stats.mixture_predict import (
+from groundfault_lab.stats.mixture import EPS, Mixture, log_joint
+from groundfault_lab.stats.mixture_predict import (
     assign,
     categorical_joint,
     error_distance_joint,

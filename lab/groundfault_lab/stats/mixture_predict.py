@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.stats.mixture import EPS, Floats, Mixture, blocks, log_joint
+from groundfault_lab.stats.mixture import EPS, Floats, Mixture, blocks, log_joint
 
 
 def error_distance_joint(mixture: Mixture, embedding: Floats, probability: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""What fitted finders share: scikit-learn's parameters, a projection, and checks."""
+"""Parameters, a projection and checks of finders that are fitted."""
 
 from __future__ import annotations
 
@@ -11,21 +11,11 @@ import numpy as np
 
 from groundfault.base.arrays import Floats
 from groundfault.errors import InputError, PlanError, require_whole
+from groundfault.slicing.parameters import Parameters
+from groundfault_lab.stats.mixture_predict import principal_axes
 
 Projection = tuple[Floats, Floats]
 """Centre, shape (d,), and principal axes, shape (q, d)."""
-
-
-class Parameters:
-    """A dataclass whose constructor only stores: `sklearn.base.clone` makes an unfitted copy.
-
-    Without scikit-learn's base class, which would be imported for every audit, and would promise a
-    ``fit`` of a table and labels alone.
-    """
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        """Return the parameters of the constructor by name; ``deep`` changes nothing."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}  # type: ignore[arg-type]
 
 
 class Estimator(Parameters):
@@ -63,9 +53,6 @@ class Estimator(Parameters):
 
     def _project(self, embedding: Floats) -> Floats:
         """Fit the projection, and apply it."""
-        # here, so that no finder loads what only fitted ones compute with
-        from groundfault.stats.mixture_predict import principal_axes
-
         self.projection_ = None if self.pca is None else principal_axes(embedding, self.pca)
         return self._reduce(embedding)
 

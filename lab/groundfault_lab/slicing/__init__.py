@@ -1,0 +1,14 @@
+"""Mixture slicers of errors: Edisa and Domino; and Spotlight, which searches a ball."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from groundfault.base.registry import open_front_door
+
+if TYPE_CHECKING:
+    from groundfault_lab.slicing.domino import Domino as Domino
+    from groundfault_lab.slicing.edisa import Edisa as Edisa
+    from groundfault_lab.slicing.spotlight import Spotlight as Spotlight
+
+__getattr__, __dir__, __all__ = open_front_door(__name__)

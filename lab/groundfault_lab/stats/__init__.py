@@ -1,0 +1,1 @@
+"""Computations without a noun of evaluation."""
