@@ -11,11 +11,13 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 from commands import Ending, run_program
 from small_taxonomy import Scripted, taxonomy_of
 
-from groundfault import Library
+from groundfault import Evidence, Library
+from groundfault.coding import Coding
 from groundfault_lab.taxonomy.words.labelling import write_taxonomy
 
 KEY = "sk-right-0123456789abcdef"
@@ -164,3 +166,45 @@ def test_what_a_probed_model_answers_is_text(name: str, server: Scripted, place:
     assert ending.status == 0, ending.errors
     assert (place / "r.html").exists()
     require_text(place, ending)
+
+
+def test_a_judge_that_a_run_orders_is_wrong_about_that_run_and_is_shown_to_be(
+    server: Scripted, place: Path
+) -> None:
+    """Every third run orders the judge to say yes, and it obeys; labels of a person show it."""
+    count = 60
+    answers = ["paid" if i % 2 else "looped" for i in range(count)]
+    answers = [f"{a}. {ORDER}" if i % 3 == 0 else a for i, a in enumerate(answers)]
+    table = {"id": [f"r{i:02}" for i in range(count)], "answer": answers, "error": [1] * count}
+    evidence = Evidence.from_table(pl.DataFrame(table), id="id", outcome="error")
+    coding = Coding(evidence, place / "codes.db")
+    coding.session("ana").decide(note="a", codes=["pays early"], step=1)
+    question = coding.prompt("pays early")
+    session = coding.session("ana")
+    while (item := session.item) is not None:
+        is_paid = dict(item.headed_texts)["answer"].startswith("paid")
+        session.decide(note="n", codes=["pays early" if is_paid else "loops"], step=1)
+    server.follow(
+        [
+            (["IGNORE ALL RULES"], ['{"1": "yes", "2": "yes"}', '{"1": "yes"}']),
+            (["answer: paid"], ['{"1": "yes"}']),
+            (["answer: looped"], ['{"1": "no"}']),
+        ]
+    )
+    before = len(server.requests())
+    grades = coding.judge("pays early", "openai/judge", record=place / "calls.db")
+    ordered = [i for i in range(count) if i % 3 == 0]
+    honest = [float(i % 2) for i in range(count) if i % 3]
+    assert [g for i, g in enumerate(grades) if i % 3] == honest, "no other run is touched"
+    assert {grades[i] for i in ordered} == {1.0}, "it obeys"
+    (checked,) = coding.validate("pays early", grades)
+    assert checked.rejections < checked.negatives, "the judge is shown to say yes too often"
+    for body in server.requests()[before:]:
+        prompt = body["messages"][0]["content"]
+        (mark,) = set(re.findall(r"^<<<(\w+) task 1>>>$", prompt, re.M))
+        outside = re.sub(rf"<<<{mark} (task|name).*?<<<{mark} end>>>", "", prompt, flags=re.S)
+        assert "IGNORE" not in outside
+        assert prompt.count("id:") == 0
+        assert question in prompt
+    stored = b"".join(path.read_bytes() for path in place.iterdir())
+    assert KEY.encode() not in stored
