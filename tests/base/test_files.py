@@ -6,10 +6,12 @@ import os
 import socket
 import stat
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 
 import pytest
+from commands import run_program
 
 from groundfault.base import files
 from groundfault.base.files import SHARE, replace_folder, write_text
@@ -137,3 +139,69 @@ def test_standard_output_by_its_name_is_not_cut_off(
 def test_what_is_no_text_is_escaped_as_json_does(tmp_path: Path) -> None:
     write_text(tmp_path / "a.json", f'"{os.fsdecode(bytes([233]))}"')
     assert (tmp_path / "a.json").read_bytes() == rb'"\udce9"'
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX permissions")
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+@pytest.mark.parametrize("shared", [False, True])
+def test_all_that_a_command_writes_is_private_or_shared_whatever_the_umask(
+    shared: bool, umask: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GROUNDFAULT_SHARE", raising=False)
+    rows = "".join(f"q{i},{i % 3},{i % 2}\n" for i in range(60))
+    (tmp_path / "t.csv").write_text("id,x,error\n" + rows)
+    (tmp_path / "t.csv").chmod(0o640)
+    words = ["--share"] * shared
+    before = os.umask(umask)
+    try:
+        for command in (
+            "audit t.csv --id id --outcome error --ledger l.db --out report --json r.json",
+            "export report --to memberships --all-candidates -o m.csv",
+            "case new case --from t.csv --id id --outcome error",
+        ):
+            ending = run_program(*words, *command.split(), folder=tmp_path)
+            assert ending.status == 0, ending.errors
+        assert os.umask(umask) == umask, "no command changes the umask"
+    finally:
+        os.umask(before)
+    modes = {
+        str(path.relative_to(tmp_path)): path.stat().st_mode & 0o777
+        for path in tmp_path.rglob("*")
+        if path.name != "t.csv"
+    }
+    folders = {name for name in modes if (tmp_path / name).is_dir()}
+    assert {"report", "case"} <= folders
+    folder_mode, file_mode = (0o755, 0o644) if shared else (0o700, 0o600)
+    assert modes == {name: folder_mode if name in folders else file_mode for name in modes}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows syncs no folder")
+def test_a_folder_is_synced_after_a_rename_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what the system is asked to do, in its order: a power cut may come after any of it."""
+    done: list[str] = []
+    fsync, rename, replace = os.fsync, os.rename, os.replace
+
+    def note_sync(descriptor: int) -> None:
+        done.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        fsync(descriptor)
+
+    def note_move(move: Callable[..., None]) -> Callable[..., None]:
+        def note(*places: object) -> None:
+            done.append("move")
+            move(*places)
+
+        return note
+
+    monkeypatch.setattr(os, "fsync", note_sync)
+    monkeypatch.setattr(os, "rename", note_move(rename))
+    monkeypatch.setattr(os, "replace", note_move(replace))
+    files.write_text(tmp_path / "a.txt", "a")
+    assert done == ["file", "move", "folder"]
+    done.clear()
+    with files.replace_folder(tmp_path / "r") as place:
+        files.write_text(place / "a.txt", "a")
+        files.write_text(place / "b.txt", "b")
+    last = len(done) - 1 - done[::-1].index("move")
+    assert "folder" in done[last:], done

@@ -121,6 +121,36 @@ def test_an_index_that_misses_a_row_is_damage(tmp_path: Path) -> None:
         Ledger(place).append("note", {})
 
 
+TRIGGERS = (
+    "BEFORE INSERT ON groundfault_ledger BEGIN SELECT RAISE(IGNORE); END",
+    "AFTER INSERT ON groundfault_ledger BEGIN DELETE FROM groundfault_ledger WHERE seq = 1; END",
+)
+
+
+@pytest.mark.parametrize("trigger", TRIGGERS)
+def test_a_ledger_that_would_drop_what_is_written_is_refused(tmp_path: Path, trigger: str) -> None:
+    place = tmp_path / "ledger.db"
+    Ledger(place).append("note", {})
+    with sqlite3.connect(place) as base:
+        base.execute(f"CREATE TRIGGER quiet {trigger}")
+    for act in (lambda: Ledger(place).append("note", {}), lambda: Ledger(place).check()):
+        with pytest.raises(LedgerError, match="has the trigger 'quiet', which may drop"):
+            act()
+
+
+@pytest.mark.slow
+def test_so_is_one_in_postgresql(postgres: str) -> None:
+    import psycopg
+
+    with psycopg.connect(postgres.replace("+psycopg", ""), autocommit=True) as base:
+        base.execute("DROP TABLE IF EXISTS groundfault_ledger")
+        Ledger(postgres).append("note", {})
+        base.execute("CREATE RULE quiet AS ON INSERT TO groundfault_ledger DO INSTEAD NOTHING")
+        with pytest.raises(LedgerError, match="has the trigger 'quiet', which may drop"):
+            Ledger(postgres).append("note", {})
+        base.execute("DROP TABLE groundfault_ledger")
+
+
 def test_a_clock_that_goes_back_is_recorded_and_reorders_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from groundfault.base.files import make_file
+from groundfault.base.files import make_file, make_folder
 from groundfault.errors import InputError, LedgerError, MissingExtraError
 
 _WAIT = 60  # seconds to wait for another writer
@@ -110,8 +110,11 @@ class Connection:
         stand twice.
         """
         if self.postgres:
-            layout, columns, unique = (
+            layout, triggers, columns, unique = (
                 "SELECT obj_description(to_regclass(?)) AS it",
+                "WITH t AS (SELECT to_regclass(?) AS c) SELECT tgname AS it FROM pg_trigger, t"
+                " WHERE tgrelid = c AND NOT tgisinternal"
+                " UNION ALL SELECT rulename FROM pg_rewrite, t WHERE ev_class = c",
                 "SELECT attname AS it FROM pg_attribute WHERE attrelid = to_regclass(?)"
                 " AND attnum > 0 AND NOT attisdropped",
                 "SELECT a.attname AS it FROM pg_index i JOIN pg_attribute a ON a.attrelid ="
@@ -119,8 +122,9 @@ class Connection:
                 " AND i.indisunique AND i.indisvalid AND i.indnatts = 1 AND i.indpred IS NULL",
             )
         else:
-            layout, columns, unique = (
+            layout, triggers, columns, unique = (
                 "SELECT user_version AS it FROM pragma_user_version WHERE ? <> ''",
+                "SELECT name AS it FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ?",
                 "SELECT name AS it FROM pragma_table_info(?)",
                 "SELECT max(c.name) AS it FROM pragma_index_list(?) i, pragma_index_info(i.name) c"
                 ' WHERE i."unique" AND NOT i.partial GROUP BY i.name HAVING count(*) = 1',
@@ -132,6 +136,8 @@ class Connection:
         newer = int(next(self.execute(layout, [table.name])).it or 0) > table.layout
         if newer or found - {"seq", *table.texts}:
             return "was written by a newer groundfault: use that one, or a later one"
+        if trigger := next(self.execute(triggers, [table.name]), None):
+            return f"has the trigger {trigger.it!r}, which may drop or change what is written"
         if missing := [text for text in table.texts if text not in found]:
             return f"was altered: it lacks the column {missing[0]}"
         if table.unique not in {row.it for row in self.execute(unique, [table.name])}:
@@ -258,7 +264,7 @@ class Database:
         errors = self._errors
         try:
             if self._file:
-                self._file.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(self._file.parent)
                 # before SQLite does, which would let others read it; its log has the same mode
                 make_file(self._file)
             with self._connect() as raw:

@@ -102,9 +102,14 @@ def folder_mode() -> int:
 
 
 def make_folder(place: Path) -> None:
-    """Make a folder with the permissions of `folder_mode`; folders above it as usual."""
-    place.parent.mkdir(parents=True, exist_ok=True)
+    """Make a folder, and those above it that are missing, with the permissions of `folder_mode`."""
+    if place.is_dir():
+        return
+    make_folder(place.parent)
     place.mkdir(mode=folder_mode(), exist_ok=True)
+    # the umask may have taken some away
+    place.chmod(folder_mode())
+    sync_folder(place.parent)
 
 
 def take_permissions(new: Path, place: Path) -> None:
@@ -117,6 +122,8 @@ def make_file(place: Path) -> None:
     """Make an empty file with the permissions of `file_mode`, where there is none."""
     with suppress(FileExistsError):
         os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, file_mode()))
+        # as for a folder
+        place.chmod(file_mode())
 
 
 def sync_folder(folder: Path) -> None:
@@ -184,7 +191,7 @@ def _find_descriptor(path: Path) -> int | None:
 
 def _replace(place: Path, data: bytes) -> None:
     """Write a file beside its place, and rename it."""
-    place.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(place.parent)
     # beside the target, as a rename is one step only within one file system
     handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.", suffix=".tmp")
     try:
@@ -237,7 +244,7 @@ def replace_folder(place: str | Path, names: Iterable[str] = ()) -> Iterator[Pat
                     if (aside / "old").exists():
                         _exchange(home, aside, set())
                     shutil.rmtree(aside, ignore_errors=True)
-                    (aside / "new").mkdir(parents=True)
+                    make_folder(aside / "new")
                 yield aside / "new"
                 with explain_failure(place):
                     _write_through(home, aside / "new")
@@ -308,7 +315,7 @@ def _exchange(home: Path, aside: Path, names: set[str]) -> None:
     """Move older files out and new ones in; if that fails, put everything back."""
     new, old = aside / "new", aside / "old"
     # from here on the new files are complete
-    old.mkdir(exist_ok=True)
+    make_folder(old)
     arrivals = _list_files(new)
     # what stands on top says what lies below: it leaves first, and comes last
     leaving = dict.fromkeys([*sorted(names), *reversed(arrivals)])
@@ -318,7 +325,7 @@ def _exchange(home: Path, aside: Path, names: set[str]) -> None:
     ]
     try:
         for source, target in moves:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(target.parent)
             source.rename(target)
     except BaseException:
         for source, target in reversed(moves):
@@ -326,5 +333,6 @@ def _exchange(home: Path, aside: Path, names: set[str]) -> None:
                 target.rename(source)
         old.rmdir()
         raise
-    sync_folder(home)
+    for folder in {home, *((home / name).parent for name in arrivals)}:
+        sync_folder(folder)
     shutil.rmtree(old, ignore_errors=True)

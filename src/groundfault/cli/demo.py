@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 import numpy as np
 
-from groundfault.base.files import write_bytes, write_text
+from groundfault.base.files import make_folder, write_bytes, write_text
 from groundfault.base.progress import Progress
 from groundfault.cli.command import command
 from groundfault.cli.output import Result
@@ -95,7 +95,7 @@ def _show_commands(name: str, place: Path) -> Result:
     from groundfault.cli.main import cli
     from groundfault.cli.settings_file import NO_FILE
 
-    place.mkdir(parents=True, exist_ok=True)
+    make_folder(place)
     told = tomllib.loads((files("groundfault.cli") / "data" / "demos.toml").read_text("utf-8"))[
         name
     ]

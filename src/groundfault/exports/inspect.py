@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from groundfault.base.files import explain_failure, replace_folder, write_bytes
+from groundfault.base.files import explain_failure, make_folder, replace_folder, write_bytes
 from groundfault.base.reading import is_inside
 from groundfault.errors import InputError, first_line, require_extra
 from groundfault.exports.slices import ReportSlices
@@ -145,7 +145,7 @@ def _annotate(slices: ReportSlices, source: Path, place: Path) -> None:
         inspect_log.MetadataEdit(metadata_set={OURS: slices.summary()}),
     ]
     log = inspect_log.edit_eval_log(log, edits, inspect_log.ProvenanceData(author=OURS, reason=why))
-    place.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(place.parent)
     inspect_log.write_eval_log(log, str(place), format=_KINDS[place.suffix])
 
 
