@@ -76,7 +76,7 @@ def test_there_is_a_command_for_each_message() -> None:
     assert len(MESSAGES) == len(COMMANDS) >= 25
 
 
-@pytest.mark.parametrize(("command", "message"), zip(COMMANDS, MESSAGES, strict=False))
+@pytest.mark.parametrize(("command", "message"), list(zip(COMMANDS, MESSAGES, strict=False)))
 def test_the_page_has_the_message(command: str, message: str, desk: Path) -> None:
     ending = run_program(*shlex.split(command), folder=desk)
     assert ending.status == 2
