@@ -23,6 +23,7 @@ from commands import Ending, run_program
 from groundfault.errors import InputError
 from groundfault.readers import table_size
 from groundfault.readers.importing import digest_log
+from groundfault_lab.language.pipeline import load_memory, load_pipeline
 
 STORED = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
 LINES, RECORDS = b"1,0\n" * 1_000_000, b'{"x": 1, "error": 0}\n' * 200_000
@@ -151,6 +152,14 @@ def test_so_it_is_in_imported_evidence(words: str, folder: Path, tmp_path: Path)
     for table in ("observations.parquet", "scores.parquet"):
         shutil.copy(folder / "rows.parquet", place / table)
     require_refusal(run_program("audit", str(place), "--no-ledger", *words.split()))
+
+
+def test_so_it_is_in_a_taxonomy_and_in_a_cache_of_features(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(STORED / "taxonomy" / "fit", tmp_path / "fit")
+    shutil.copy(folder / "rows.parquet", tmp_path / "fit" / "examples.parquet")
+    require_refusal(run_program("verify", str(tmp_path / "fit")))
+    with pytest.raises(InputError, match="claim to hold over"):
+        load_memory(load_pipeline("blank"), folder / "rows.parquet")
 
 
 def test_texts_that_a_file_holds_once_and_names_often(

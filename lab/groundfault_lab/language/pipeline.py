@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from groundfault.base.files import write_bytes
 from groundfault.base.reading import MAX_ROWS, read_bytes
 from groundfault.errors import InputError, MissingExtraError, first_line, require_extra
+from groundfault.readers.table_size import measure_table
 from groundfault_lab.language import words
 from groundfault_lab.language.feature import FEATURES, Feature, Need
 from groundfault_lab.language.surface import zipf
@@ -383,6 +384,7 @@ def load_memory(pipeline: Pipeline, path: str | Path) -> int:
     if not Path(path).exists():
         return 0
     try:
+        measure_table(Path(path))
         table = pl.read_parquet(io.BytesIO(read_bytes(path, MAX_ROWS)))
         rows = table.filter(pl.col("pipeline") == pipeline.key).drop("pipeline")
         texts = rows.drop_in_place("text").cast(pl.String).to_list()

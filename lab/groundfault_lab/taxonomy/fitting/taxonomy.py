@@ -20,6 +20,7 @@ from groundfault.core.candidate import Candidate, FittedColumn
 from groundfault.core.rules import quote
 from groundfault.errors import InputError, first_line
 from groundfault.readers.safely import Archive
+from groundfault.readers.table_size import measure_table
 from groundfault_lab.taxonomy.fitting.matrix import Exclusions, Matrix
 from groundfault_lab.taxonomy.fitting.nulls import DetectableClasses, Test
 from groundfault_lab.taxonomy.fitting.partition import Partition
@@ -376,6 +377,7 @@ class Taxonomy(Stored):
             # pickles could run code
             with np.load(place / "arrays.npz", allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
+            measure_table(place / "examples.parquet")
             table = pl.read_parquet(io.BytesIO(read_bytes(place / "examples.parquet", MAX_ROWS)))
             return _restore(data, arrays, table)
         except (
