@@ -34,11 +34,11 @@ ROWS = {
     ),
     "`kill -9` of commands at any step": "attacks/test_kills attacks/test_reviewers",
     "SIGTERM and SIGINT while workers start and work, and in compiled code": "cli/test_terminate",
-    "edits of results of all kinds, and files added to them": "attacks/test_edits attacks/test_odd_folders",
+    "edits of results, and files added to them": "attacks/test_edits attacks/test_odd_folders",
     "texts, names and patterns in rules, by three engines": "attacks/test_engine_rules",
     "places and servers that a file names": "attacks/test_places",
     "orders to a model, and replies of a model that obeys": "attacks/test_prompt_injection",
-    "replies, redirects and keys of hostile servers": "models/test_hostile_server models/test_raw_replies",
+    "replies and keys of hostile servers": "models/test_hostile_server models/test_raw_replies",
     "held-out outcomes, by words, files, requests and work done": "attacks/test_held_out",
     "requests from other origins, by other names, too large, half, or slow": (
         "workbench/test_auth workbench/test_connections workbench/test_raw_requests"
