@@ -225,11 +225,11 @@ def test_what_was_made_smaller_stays_so() -> None:
     """Each number may only fall: whoever lowers one lowers it here and in docs/.../house.md."""
     measures = measure()
     most = {
-        "Files": 417,
-        "Lines of code: no blanks, comments or docstrings": 61_262,
-        "Files with one importer": 61,
+        "Files": 361,
+        "Lines of code: no blanks, comments or docstrings": 54_380,
+        "Files with one importer": 44,
         "Circles of files, by imports or annotations": 3,
-        "Docstrings of functions that begin with no verb": 0.026,
+        "Docstrings of functions that begin with no verb": 0.017,
         "Constants of numbers without a word, outside modes/": 0,
         "Required dependencies": 11,
     }
