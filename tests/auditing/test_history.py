@@ -12,6 +12,7 @@ from commands import run_program
 from hypothesis import given, strategies as st
 
 from groundfault.auditing.history import add_build, list_first, list_trends, read_history
+from groundfault.base.files import claim
 from groundfault.errors import InputError, PlanError
 from groundfault.stats.betting import detect_rise
 
@@ -79,6 +80,17 @@ def test_a_report_counts_once(tmp_path: Path) -> None:
     path, report = tmp_path / "history.json", build(tmp_path, 1, de=0.5)
     assert add_build(path, report) == add_build(path, report) == read_history(path)
     assert len(read_history(path).builds) == 1
+
+
+def test_two_builds_at_the_same_moment_do_not_overwrite_each_other(tmp_path: Path) -> None:
+    history = tmp_path / "history.json"
+    add_build(history, build(tmp_path, 1, de=0.5))
+    before = history.read_bytes()
+    late = build(tmp_path, 2, de=0.5)
+    with claim(tmp_path, history), pytest.raises(InputError, match="another command is writing"):
+        add_build(history, late)
+    assert history.read_bytes() == before
+    assert len(add_build(history, late).builds) == 2
 
 
 def test_without_its_table_a_build_counts_only_what_the_report_has(tmp_path: Path) -> None:

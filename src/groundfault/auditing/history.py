@@ -19,7 +19,7 @@ from groundfault.auditing.gating import find_table
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import hash_file, report_path
 from groundfault.auditing.report_schema import ReportData
-from groundfault.base.files import write_text
+from groundfault.base.files import claim, write_text
 from groundfault.base.machine import version
 from groundfault.base.reading import read_bytes, readable
 from groundfault.core.candidate import Candidate, Library
@@ -154,8 +154,16 @@ def add_build(
     Raises
     ------
     InputError
-        If a file cannot be read, or the report compares two models or names no failure modes.
+        If a file cannot be read, another process adds a build at this moment, or the report
+        compares two models or names no failure modes.
     """
+    with claim(Path(path).parent, path):
+        return _add_build(Path(path), report, name, evidence)
+
+
+def _add_build(
+    path: Path, report: str | Path, name: str | None, evidence: Places | None
+) -> BuildHistory:
     history, now = read_history(path), read_gated(report)
     if now.manifest.compare or now.mode_search is None:
         raise InputError(
@@ -185,7 +193,7 @@ def add_build(
         note=note,
     )
     history = BuildHistory(builds=(*history.builds, build))
-    write_text(Path(path), msgspec.json.format(msgspec.json.encode(history), indent=1).decode())
+    write_text(path, msgspec.json.format(msgspec.json.encode(history), indent=1).decode())
     return history
 
 

@@ -236,7 +236,7 @@ def replace_folder(place: str | Path, names: Iterable[str] = ()) -> Iterator[Pat
         is_new = not home.exists()
         make_folder(home)
     try:
-        with _claim(home, place):
+        with claim(home, place):
             # inside the folder: it is on the same disk, which the folder above it need not be
             aside = (home / ASIDE).parent
             try:
@@ -267,8 +267,21 @@ def is_unfinished(place: str | Path) -> bool:
 
 
 @contextmanager
-def _claim(home: Path, place: str | Path) -> Iterator[None]:
-    """Keep other processes from claiming a folder; the system frees it, however we end."""
+def claim(home: Path, place: str | Path) -> Iterator[None]:
+    """Keep other processes from claiming a folder; the system frees it, however we end.
+
+    Parameters
+    ----------
+    home : path
+        The folder.
+    place : path
+        What is written there, in messages.
+
+    Raises
+    ------
+    InputError
+        If another process has claimed it, or it cannot be opened.
+    """
     if fcntl is None:
         yield
         return
@@ -282,7 +295,7 @@ def _claim(home: Path, place: str | Path) -> Iterator[None]:
             except BlockingIOError:
                 raise InputError(
                     f"another command is writing into {place}; wait until it has ended, or name "
-                    "another folder"
+                    "another place"
                 ) from None
         yield
     finally:
