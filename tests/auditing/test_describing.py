@@ -239,7 +239,7 @@ def test_what_cannot_be_described() -> None:
     model = make_written_model()
     numbers = pl.DataFrame({"n": range(40), "error": [0, 1] * 20})
     evidence = Evidence.from_table(numbers, outcome="error")
-    with pytest.raises(InputError, match=r"no column of prose.*--text.*there are n"):
+    with pytest.raises(InputError, match=r"no column of prose.*--text.*among n"):
         groundfault.describe(evidence, model)
     empty = read_questions().frame.with_columns(question=pl.lit(None, pl.String))
     with pytest.raises(InputError, match=r"every example is empty in question: .*--text"):

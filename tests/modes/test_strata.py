@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import fisher_exact, hypergeom
 
 from groundfault.modes.bit_layout import Layout
-from groundfault.modes.strata import Losses, Strata
+from groundfault.modes.strata import Losses, Scores, Strata
 
 N = 150
 RNG = np.random.default_rng(1)
@@ -167,3 +167,13 @@ def test_planes_come_near_any_loss_and_meet_errors_exactly() -> None:
     errors = Losses.of(np.rint(values), layout)
     assert errors.binary
     assert np.array_equal(errors.scale @ layout.unpack(errors.planes), np.rint(values))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("graded", [False, True])
+def test_rules_have_no_score_where_losses_do_not_vary(graded: bool) -> None:
+    home = np.repeat([0, 1], 20)
+    scores = Scores(home, home.astype(np.float64), graded=graded)
+    drawn = scores.permute(np.random.default_rng(0), 5)
+    on = np.random.default_rng(1).random((3, 40)) < 0.5
+    assert not scores.find_largest(on, drawn, np.zeros(6, dtype=np.float32)).any()

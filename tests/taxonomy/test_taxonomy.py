@@ -514,7 +514,7 @@ def test_umap_is_an_extra() -> None:
     try:
         import umap  # noqa: F401
     except ImportError:
-        with pytest.raises(MissingExtraError, match=r"pip install 'groundfault\[umap\]'"):
+        with pytest.raises(MissingExtraError, match=r"pip install 'groundfault-lab\[umap\]'"):
             fit(matrix, Settings.preset("paper", alpha=0.0))
     else:
         pytest.skip("umap is installed")

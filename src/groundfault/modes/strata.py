@@ -145,7 +145,7 @@ class Scores:
             third = np.nan_to_num(both * (outside - inside) / (self.size - 2))
         variance = both @ self.squares
         # a rule that strata imply has no excess but rounding
-        variance[variance < _ROUNDING * self.squares.sum()] = np.inf
+        variance[variance <= _ROUNDING * self.squares.sum()] = np.inf
         bend = third @ self.cubes / variance**1.5
         bend[np.abs(bend) < _STRAIGHT] = _STRAIGHT
         scaled = held / np.sqrt(variance).astype(np.float32)[:, None]
