@@ -31,6 +31,7 @@ def doctor() -> Result:
     ledger = name_default() or f"off, by ${VARIABLE}"
     account = {
         "groundfault": version("groundfault"),
+        "groundfault-lab": _find_version("groundfault-lab") or "not installed",
         "python": platform.python_version(),
         "system": platform.platform(),
         "ledger": re.sub(r"(://[^:/@]*:)[^@/]*@", r"\1***@", ledger),
@@ -59,10 +60,16 @@ def list_missing() -> dict[str, str]:
     return {extra: f"lacks {', '.join(names)}" if names else "" for extra, names in lacking.items()}
 
 
-def _find_lack(name: str, least: str | None) -> Iterator[str]:
+def _find_version(name: str) -> str | None:
     try:
-        present = version(name)
+        return version(name)
     except PackageNotFoundError:
+        return None
+
+
+def _find_lack(name: str, least: str | None) -> Iterator[str]:
+    present = _find_version(name)
+    if present is None:
         yield name
         return
     now, needed = (
