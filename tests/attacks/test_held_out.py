@@ -98,17 +98,15 @@ def watch(way: Callable[[Path], object], place: Path, rate: float, seed: int) ->
     return Seen(HASH.sub("#", repr(said)).replace(str(place), "."), calls)
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.05, 0.95, 1.0])
 @pytest.mark.parametrize("name", WAYS)
-def test_nothing_is_told_of_outcomes_that_are_held_out(
-    name: str, rate: float, tmp_path: Path
-) -> None:
+def test_nothing_is_told_of_outcomes_that_are_held_out(name: str, tmp_path: Path) -> None:
     way = WAYS[name]
     watch(way, tmp_path / "first", 0.3, 1)  # what is cached is cached now
     usual = watch(way, tmp_path / "usual", 0.3, 1)
-    other = watch(way, tmp_path / "other", rate, 2)
-    assert other.said == usual.said
-    assert other.calls == usual.calls
+    for rate in (0.0, 0.05, 0.95, 1.0):
+        other = watch(way, tmp_path / str(rate), rate, 2)
+        assert other.said == usual.said
+        assert other.calls == usual.calls
 
 
 def test_a_model_is_asked_about_discovery_alone(
