@@ -104,9 +104,17 @@ def test_names_that_moved_to_the_lab_warn_and_work(room: str) -> None:
             assert getattr(old, name) is getattr(new, name)
 
 
-@pytest.mark.parametrize("command", ["taxonomy fit x.csv", "explain x.csv", "verify {taxonomy}"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "lab taxonomy fit x.csv",
+        "lab explain x.csv",
+        "verify {taxonomy}",
+        "audit {csv} --id id --outcome error --no-ledger --finders edisa",
+    ],
+)
 def test_without_the_lab_the_line_to_type_is_said(
-    command: str, monkeypatch: pytest.MonkeyPatch
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Absent:
         def find_spec(self, name: str, *_: object) -> None:
@@ -117,7 +125,9 @@ def test_without_the_lab_the_line_to_type_is_said(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [Absent(), *sys.meta_path])
     taxonomy = Path(__file__).parents[1] / "fixtures" / "v0_1_0" / "taxonomy" / "fit"
-    words = command.format(taxonomy=taxonomy).split()
-    run = CliRunner().invoke(cli, words if words[0] == "verify" else ["lab", *words])
+    table = tmp_path / "x.csv"
+    table.write_text("id,error,x\n" + "".join(f"{i},{i % 2},{i % 3}\n" for i in range(90)))
+    words = command.format(taxonomy=taxonomy, csv=table).split()
+    run = CliRunner().invoke(cli, words)
     assert isinstance(run.exception, MissingExtraError)
     assert "pip install groundfault-lab" in str(run.exception)

@@ -6,11 +6,9 @@ under the entry-point group ``groundfault.finders``."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
-from groundfault.base.deprecation import rename_attributes
-from groundfault.base.registry import open_registry
+from groundfault.base.registry import load_object, open_registry
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
@@ -81,22 +79,9 @@ def make(name: str, so_far: Sequence[Candidate] = ()) -> Finder:
     return get(plain)(tuple(so_far), order=tuple(range(2, int(order or 3) + 1)))
 
 
-_find_moved = rename_attributes(
-    __name__,
-    {
-        "Edisa": "groundfault_lab.slicing:Edisa",
-        "Domino": "groundfault_lab.slicing:Domino",
-        "Spotlight": "groundfault_lab.slicing:Spotlight",
-        "Language": "groundfault_lab.language.finder:Language",
-        "Clusters": "groundfault_lab.taxonomy.finder:Clusters",
-    },
-)
-
-
 def __getattr__(name: str) -> object:
     """Return finder classes by their own names; nothing is imported before it is asked for."""
     for target in _REGISTRY.built_in.values():
-        module, _, attribute = target.partition(":")
-        if attribute == name:
-            return getattr(import_module(module), name)
-    return _find_moved(name)
+        if target.endswith(f":{name}"):
+            return load_object(target)
+    raise AttributeError(f"module 'groundfault.finders' has no attribute {name!r}")
