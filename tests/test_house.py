@@ -226,7 +226,7 @@ def test_what_was_made_smaller_stays_so() -> None:
     measures = measure()
     most = {
         "Files": 361,
-        "Lines of code: no blanks, comments or docstrings": 54_377,
+        "Lines of code: no blanks, comments or docstrings": 54_375,
         "Files with one importer": 44,
         "Circles of files, by imports or annotations": 3,
         "Docstrings of functions that begin with no verb": 0.017,

@@ -57,7 +57,9 @@ def test_packages_that_are_absent_or_too_old_are_named(monkeypatch: pytest.Monke
 
 
 def test_a_password_of_the_ledger_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GROUNDFAULT_LEDGER", "postgresql+psycopg://me:s3cret@db/ledger")
+    monkeypatch.setenv(
+        "GROUNDFAULT_LEDGER", "postgresql+psycopg://me:s3cret@db/ledger?password=s3cret"
+    )
     output = run_program("doctor").output
     assert "s3cret" not in output
     assert "me:***@db" in output

@@ -33,7 +33,7 @@ from groundfault.stats import betting, intervals
 RUN_LENGTH = 100
 """Builds between false alarms, at least and on average: two years of weekly builds."""
 ALL = "all examples"
-SAME = 0.5
+SAME = 0.5  # each of the two then has at least half of its examples in the other
 """Overlap of a mode's examples with those of an earlier rule, from which on it is the same one."""
 
 

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 
+from groundfault.base.database import Database
 from groundfault.base.ledgers import VARIABLE, name_default
 from groundfault.base.reading import read_beside
 from groundfault.cli import shared
@@ -28,13 +29,14 @@ def doctor() -> Result:
 
     It reads the installed packages and changes nothing. groundfault sends no telemetry.
     """
-    ledger = name_default() or f"off, by ${VARIABLE}"
+    name = name_default() or f"off, by ${VARIABLE}"
     account = {
         "groundfault": version("groundfault"),
         "groundfault-lab": _find_version("groundfault-lab") or "not installed",
         "python": platform.python_version(),
         "system": platform.platform(),
-        "ledger": re.sub(r"(://[^:/@]*:)[^@/]*@", r"\1***@", ledger),
+        # of a URL, without its password
+        "ledger": Database(name).place if "://" in name else name,
     }
     missing = list_missing()
     rows = [(name, text, missing.get(name, "not in this version")) for name, text in TEXTS.items()]
@@ -72,10 +74,7 @@ def _find_lack(name: str, least: str | None) -> Iterator[str]:
     if present is None:
         yield name
         return
-    now, needed = (
-        [int(part) for part in re.findall(r"\d+", v)[:3]] for v in (present, least or "")
-    )
-    if now < needed:
+    if _read_numbers(present) < _read_numbers(least or ""):
         yield f"{name} {least} or newer (it is {present})"
 
 

@@ -34,7 +34,7 @@ _FEW_RULES = 32
 """Of so many rules one is looked at first, to find a bar that most need not be counted against."""
 _DRAWS = 8
 """Permutations counted together: what is known of a row's pairs is read once for all."""
-_NEVER = 1 << 30
+_NEVER = 1 << 30  # failures that no rule has: above every table, and within 32 bits
 NO_BAR = math.log(0.2)
 """Log p above which compiled code does not look a rule up: it passes at no level."""
 _CELLS = 1 << 22

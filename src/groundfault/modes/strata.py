@@ -80,7 +80,7 @@ class Losses:
 
 
 class Scores:
-    """How far losses of rules are beyond what their strata give: normal deviates.
+    """Score rules: normal deviates of their losses from what their strata give.
 
     Parameters
     ----------
