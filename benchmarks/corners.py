@@ -26,9 +26,9 @@ from groundfault.core.columns import list_examples, profile
 from groundfault.finders.categories import Categories
 from groundfault.finders.declared import Declared
 from groundfault.finders.interactions import Interactions
-from groundfault.finders.sliceline import SliceLine
 from groundfault.readers.lm_eval import LmEval
 from groundfault.stats import bits, permutation
+from groundfault_lab.slicing.sliceline import SliceLine
 
 WORDS = "alpha beta gamma delta question answer model number total price".split()
 

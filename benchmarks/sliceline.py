@@ -25,8 +25,8 @@ from numba import njit
 
 from groundfault.finders import SliceLine
 from groundfault.stats.bit_kernels import popcount
-from groundfault.stats.slice_search import search
-from groundfault.stats.slices import Errors, Predicates
+from groundfault_lab.stats.slice_search import search
+from groundfault_lab.stats.slices import Errors, Predicates
 from groundfault_studies.charts import lines
 
 PEER = """

@@ -222,7 +222,7 @@ SCHEMAS = {
     "confirmation.json": "groundfault.sequential.stored_result:Confirmation",
     "diagnosis.json": "groundfault_lab.taxonomy.use.diagnosis:Diagnosis",
     "labels.json": "groundfault_lab.taxonomy.words.labelling:Labelling",
-    "probe-summary.json": "groundfault.probes.use.summary:ProbeSummary",
+    "probe-summary.json": "groundfault_lab.probes.summary:ProbeSummary",
     "report.json": "groundfault.auditing.report_schema:ReportData",
     "taxonomy.json": "groundfault_lab.taxonomy.fitting.taxonomy:TaxonomyData",
 }
@@ -253,19 +253,22 @@ def _dedent(schema: Any) -> Any:
 def public_api() -> dict[str, str]:
     """Return every public name with its parameters, and each method of a class by its own name."""
     import groundfault
-    from groundfault import plugins, testing
+    from groundfault import plugins
+    from groundfault_lab import testing
 
     names: dict[str, str] = {}
-    for module in (groundfault, plugins, testing):
+    # the old place of `groundfault_lab.testing` forwards each name
+    doors = {"groundfault": groundfault, "groundfault.plugins": plugins}
+    for door, module in (doors | {"groundfault.testing": testing}).items():
         for name in sorted(module.__all__):
             thing = getattr(module, name)
-            names[f"{module.__name__}.{name}"] = _parameters(thing)
+            names[f"{door}.{name}"] = _parameters(thing)
             # those of Python's own bases differ by its version
             bases = inspect.getmro(thing) if inspect.isclass(thing) else ()
             ours = [base for base in bases if base.__module__.startswith("groundfault")]
             for member in sorted({each for base in ours for each in vars(base) if each[0] != "_"}):
                 attribute = inspect.getattr_static(thing, member)
-                names[f"{module.__name__}.{name}.{member}"] = _parameters(attribute)
+                names[f"{door}.{name}.{member}"] = _parameters(attribute)
     return names
 
 

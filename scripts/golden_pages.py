@@ -25,13 +25,12 @@ from rich.console import Console
 import groundfault
 from groundfault import Case, Evidence, Plan, Report
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
-from groundfault.probes.use.summary import Summary
-from groundfault.render import audit_page, case_page, probe_page
+from groundfault.render import audit_page, case_page
 from groundfault.render.markdown import markdown
 from groundfault.render.page import Page
 from groundfault.render.terminal import show
 from groundfault.sequential import Certificate, Confirmation
-from groundfault_lab.pages import taxonomy_page
+from groundfault_lab.pages import probe_page, taxonomy_page
 from groundfault_lab.taxonomy.words.labelling import read_folder
 
 FIXTURES = Path(__file__).resolve().parents[1] / "tests" / "fixtures"
@@ -132,8 +131,7 @@ def make_probes() -> Iterator[tuple[str, str]]:
     with tempfile.TemporaryDirectory() as folder:
         runs = shutil.copytree(STORED / "probe" / "runs", Path(folder, "runs"))
         reviewed = ReviewedRuns(runs)
-        more = probe_page.make_review_sections(reviewed)
-        page = probe_page.make_page(Summary.of(reviewed), "runs", more)
+        page = probe_page.make_reviewed_page(reviewed, "runs")
     yield "probes.md", markdown(page)
 
 

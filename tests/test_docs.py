@@ -304,7 +304,7 @@ def test_each_kind_of_plug_in_has_one_complete_file() -> None:
     assert list(plug_ins()) == [f"my_{kind}" for kind in kinds]
     for module, text in plug_ins().items():
         ours = re.findall(r"^from (groundfault[\w.]*) import", text, re.MULTILINE)
-        assert ours == ["groundfault.plugins", "groundfault.testing"], module
+        assert ours == ["groundfault.plugins", "groundfault_lab.testing"], module
         assert f"check_{module.removeprefix('my_')}(" in text
 
 
@@ -423,7 +423,7 @@ def test_every_public_name_is_in_the_reference() -> None:
         "check_finder",
         "check_exporter",
     ):
-        assert f"groundfault.testing.{name}" in text
+        assert f"groundfault_lab.testing.{name}" in text
 
 
 def test_a_change_of_the_public_api_is_in_the_changelog() -> None:

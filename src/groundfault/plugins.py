@@ -30,8 +30,9 @@ Engine: `Counter`, group ``groundfault.engines``
 
 All kinds raise `InputError`, `PlanError`, `RuleError` and `MissingExtraError`. What each plug-in
 has to satisfy is tested by ``check_finder``, ``check_judge``, ``check_reader``, ``check_policy``,
-``check_exporter`` and ``check_counter`` of `groundfault.testing`. CONTRIBUTING.md has a complete
-example of each kind but engines, of which `groundfault.engines.polars_files` is the shortest.
+``check_exporter`` and ``check_counter`` of `groundfault_lab.testing`. CONTRIBUTING.md has a
+complete example of each kind but engines, of which `groundfault.engines.polars_files` is the
+shortest.
 """
 
 from __future__ import annotations

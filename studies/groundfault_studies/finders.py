@@ -16,7 +16,7 @@ from groundfault.auditing.flow import audit
 from groundfault.auditing.preparation import start_audit
 from groundfault.base.progress import Progress, listener
 from groundfault.core.finding import Finding
-from groundfault.finders.sliceline import ScoredSlice, SliceLine
+from groundfault_lab.slicing.sliceline import ScoredSlice, SliceLine
 from groundfault_studies import discover, improve, janus_audits, leaderboard
 from groundfault_studies.janus_audits import JanusAudit
 from groundfault_studies.shared_folder import find_shared

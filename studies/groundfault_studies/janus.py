@@ -291,7 +291,7 @@ def _top_slices(audited: JanusAudit) -> tuple[float, float] | None:
     """Lowest and highest error rate of the best conjunctions of candidates and their
     complements.
     """
-    from groundfault.finders.sliceline import SliceLine
+    from groundfault_lab.slicing.sliceline import SliceLine
 
     units = audited.units
     rows = np.ones(len(units), dtype=np.bool_) if units.scored is None else units.scored[0]

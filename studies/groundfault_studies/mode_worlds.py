@@ -21,7 +21,7 @@ from groundfault.base.progress import Progress, listener
 from groundfault.base.streams import stream
 from groundfault.core.evidence import Evidence
 from groundfault.errors import PlanError
-from groundfault.testing.worlds import PlantedEffect, World
+from groundfault_lab.testing.worlds import PlantedEffect, World
 from groundfault_studies import mode_worlds_tables
 from groundfault_studies.mode_tables import PlantedTable, plant
 from groundfault_studies.resuming import Rows, gather_rows

@@ -23,7 +23,7 @@ from groundfault.errors import InputError, MissingExtraError
 from groundfault.probes import policies
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.rendering import render
-from groundfault.probes.use.arena import Landscape, play_policy
+from groundfault_lab.probes.arena import Landscape, play_policy
 from groundfault_studies import probe_network_tables as tables
 from groundfault_studies.known_holes import find_folder
 from groundfault_studies.network_bank import GRAMMAR, make_bank

@@ -13,7 +13,7 @@ import numpy as np
 from groundfault.base.arrays import Floats
 from groundfault.base.progress import Progress, listener
 from groundfault.probes.policies import POLICIES
-from groundfault.probes.use.arena import WORLDS, compare_with_control, play
+from groundfault_lab.probes.arena import WORLDS, compare_with_control, play
 from groundfault_studies.resuming import Rows, resume_parts
 from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable
 

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from groundfault.probes.use import evidence as source
-from groundfault.probes.use.comparison import PRIMARY
-from groundfault.probes.use.endpoints import EXCLUDED
-from groundfault.probes.use.summary import Summary
-from groundfault.render import probe_tables, words
+from groundfault.render import words
+from groundfault_lab.pages import probe_tables
+from groundfault_lab.probes import evidence as source
+from groundfault_lab.probes.comparison import PRIMARY
+from groundfault_lab.probes.endpoints import EXCLUDED
+from groundfault_lab.probes.summary import Summary
 from groundfault_studies.brittle import Planted
 from groundfault_studies.tables import Kind, PaperRow, PaperTable, Value
 

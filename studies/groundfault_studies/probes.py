@@ -23,11 +23,11 @@ from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.running.config import Config
 from groundfault.probes.running.run import run
 from groundfault.probes.running.runs import CALLS, TRAJECTORY, Runs
-from groundfault.probes.use.release import Package, check, release
-from groundfault.probes.use.summary import Summary
 from groundfault.render.markdown import markdown
-from groundfault.render.probe_page import draw_curves, make_page
 from groundfault.review import open_items
+from groundfault_lab.pages.probe_page import draw_curves, make_page
+from groundfault_lab.probes.release import Package, check, release
+from groundfault_lab.probes.summary import Summary
 from groundfault_studies import probe_tables as tables
 from groundfault_studies.brittle import Brittle, Planted, Reviewer, plant
 from groundfault_studies.probe_tables import PAIR

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from groundfault import Candidate, Evidence, Plan, audit
 from groundfault.cli.main import cli
-from groundfault.probes.use.evidence import write as write_rows
+from groundfault_lab.probes.evidence import write as write_rows
 
 EVIL = '=HYPERLINK("http://evil","x")'
 STARTS = ("=", "+", "-", "@", "\t", "\r")

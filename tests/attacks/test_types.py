@@ -29,9 +29,6 @@ from groundfault.errors import GroundfaultError
 from groundfault.finders.declared import read_candidates
 from groundfault.models import Call, Question, Record, Response
 from groundfault.probes import Bank, Config, Grammar, Runs
-from groundfault.probes.use import release
-from groundfault.probes.use.arena import load_replay
-from groundfault.probes.use.summary import ProbeSummary, ProbeTables
 from groundfault.readers.mapped import Mapped
 from groundfault.review import Item, Store, sheets
 from groundfault.review.session import DECIDED
@@ -40,11 +37,14 @@ from groundfault.sequential.certificate import Certificate
 from groundfault.sequential.eprocess import EProcess
 from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.stored_result import Confirmation
-from groundfault.testing.card import Card
 from groundfault_lab.improve.active import Learning
+from groundfault_lab.probes import release
+from groundfault_lab.probes.arena import load_replay
+from groundfault_lab.probes.summary import ProbeSummary, ProbeTables
 from groundfault_lab.taxonomy import Taxonomy
 from groundfault_lab.taxonomy.use.diagnosis import Diagnosis
 from groundfault_lab.taxonomy.words.labelling import Labelling
+from groundfault_lab.testing.card import Card
 
 STORED = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
 FEW = settings(

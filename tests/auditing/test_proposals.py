@@ -17,8 +17,8 @@ from groundfault.auditing.proposals import configure_finder, propose
 from groundfault.cli.proposals import slices
 from groundfault.core.columns import share_words
 from groundfault.finders.interactions import Interactions
-from groundfault.finders.sliceline import SliceLine
 from groundfault_lab import slicing
+from groundfault_lab.slicing.sliceline import SliceLine
 
 
 def mine_library(data: Evidence, plan: Plan | None = None) -> Library:

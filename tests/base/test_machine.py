@@ -26,7 +26,7 @@ from groundfault.base.machine import (
     use_workers,
 )
 from groundfault.errors import InputError, MissingExtraError, PlanError
-from groundfault.testing import World, calibrate
+from groundfault_lab.testing import World, calibrate
 
 WORLD = [World(units=60, candidates=4)]
 HAS_DASK = importlib.util.find_spec("distributed") is not None

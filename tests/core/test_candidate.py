@@ -15,9 +15,9 @@ from planted_tables import make_clusters
 from groundfault.core.candidate import Candidate, FittedColumn, Library, matrix, unique_names
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, RuleError
-from groundfault.slicing.predictions import EmbeddedPredictions
 from groundfault_lab.slicing.domino import Domino
 from groundfault_lab.slicing.edisa import Edisa
+from groundfault_lab.slicing.predictions import EmbeddedPredictions
 from groundfault_lab.slicing.spotlight import Spotlight
 
 BALL = FittedColumn("s", "ball", ("x", "y"), {"middle": np.zeros(2), "square": np.ones(1)})

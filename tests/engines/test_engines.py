@@ -33,8 +33,8 @@ from groundfault.engines.duckdb_files import DuckdbCounter
 from groundfault.engines.polars_files import PolarsCounter
 from groundfault.engines.spark_files import SparkCounter
 from groundfault.errors import InputError, PlanError, RuleError
-from groundfault.testing import check_counter
-from groundfault.testing.counting import EDGE_RULES
+from groundfault_lab.testing import check_counter
+from groundfault_lab.testing.counting import EDGE_RULES
 
 
 def test_there_are_63_rules() -> None:

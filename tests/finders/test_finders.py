@@ -27,7 +27,7 @@ from groundfault.finders.interactions import Interactions
 from groundfault.finders.text import Text, cut_lengths
 from groundfault.finders.thresholds import Thresholds
 from groundfault.modes.examples import find_text_columns
-from groundfault.testing import check_finder
+from groundfault_lab.testing import check_finder
 
 SENTENCES = [
     "How many apples? Ann has 3.",

@@ -17,8 +17,8 @@ import groundfault
 from groundfault import Candidate, Evidence, InputError, Library, Plan, RuleError
 from groundfault.core.candidate import FittedColumn
 from groundfault.core.units import Marks
-from groundfault.testing import check_finder
 from groundfault_lab import slicing
+from groundfault_lab.testing import check_finder
 
 FINDERS = {
     "edisa": slicing.Edisa(embedding_weight=1.0),

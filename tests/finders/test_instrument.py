@@ -16,7 +16,7 @@ from groundfault import Candidate, Evidence, Plan, RuleError
 from groundfault.auditing.leaks import LEAK, measure_columns
 from groundfault.finders.instrument import Instrument
 from groundfault.render.audit_words import Outline
-from groundfault.testing import check_finder
+from groundfault_lab.testing import check_finder
 
 
 def make_evidence(n: int = 600, seed: int = 0, cut: float = 0.6) -> pl.DataFrame:

@@ -9,10 +9,10 @@ import pytest
 
 from groundfault.auditing.proposals import configure_finder
 from groundfault.finders.categories import Categories
-from groundfault.finders.foreign import Pysubgroup
 from groundfault.finders.interactions import Interactions
-from groundfault.finders.random import Random
-from groundfault.finders.sliceline import ScoredSlice, SliceLine
+from groundfault_lab.slicing.foreign import Pysubgroup
+from groundfault_lab.slicing.random import Random
+from groundfault_lab.slicing.sliceline import ScoredSlice, SliceLine
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,6 @@ def test_a_setting_by_name_too() -> None:
 
 
 def test_the_slice_of_sliceline() -> None:
-    module = importlib.import_module("groundfault.finders.sliceline")
+    module = importlib.import_module("groundfault_lab.slicing.sliceline")
     with pytest.warns(DeprecationWarning, match="ScoredSlice"):
         assert module.Slice is ScoredSlice

@@ -13,9 +13,9 @@ from planted_tables import results
 
 from groundfault import Evidence, InputError, MissingExtraError, PlanError, finders
 from groundfault.core.units import Marks
-from groundfault.finders.foreign import Pysubgroup
-from groundfault.finders.random import Random
-from groundfault.testing import check_finder
+from groundfault_lab.slicing.foreign import Pysubgroup
+from groundfault_lab.slicing.random import Random
+from groundfault_lab.testing import check_finder
 
 
 @pytest.mark.parametrize("finder", [Pysubgroup(), Random()], ids=lambda f: f.name)
@@ -49,7 +49,7 @@ def test_pysubgroup_is_named_where_it_is_lacking(monkeypatch: pytest.MonkeyPatch
         return candidates(name, *arguments)
 
     monkeypatch.setattr(builtins, "__import__", lacking)
-    with pytest.raises(MissingExtraError, match=r"pip install 'groundfault\[subgroup\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'groundfault-lab\[subgroup\]'"):
         list(Pysubgroup().propose(results()))
 
 

@@ -24,12 +24,12 @@ import groundfault
 from groundfault import finders
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
-from groundfault.finders.levels import Levels, Range, spell_levels
-from groundfault.finders.sliceline import SliceLine
-from groundfault.stats import slice_search
-from groundfault.stats.slice_search import replay, search
-from groundfault.stats.slices import Errors, Objective, Predicates
-from groundfault.testing import check_finder
+from groundfault_lab.slicing.levels import Levels, Range, spell_levels
+from groundfault_lab.slicing.sliceline import SliceLine
+from groundfault_lab.stats import slice_search
+from groundfault_lab.stats.slice_search import replay, search
+from groundfault_lab.stats.slices import Errors, Objective, Predicates
+from groundfault_lab.testing import check_finder
 
 GOLDEN = ("bc10", "bc30", "diabetes", "janus_like_160", "syn5k", "syn50k_skew")
 

@@ -13,10 +13,10 @@ from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.units import Marks
 from groundfault.errors import InputError, PlanError
-from groundfault.finders.confidence import Confidence
-from groundfault.finders.tree import Tree
-from groundfault.testing import check_finder
+from groundfault_lab.slicing.confidence import Confidence
+from groundfault_lab.slicing.tree import Tree
 from groundfault_lab.stats.improvement import find_least_confident
+from groundfault_lab.testing import check_finder
 
 
 def evidence(n: int = 600, **extra: Any) -> Evidence:

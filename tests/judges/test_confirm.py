@@ -23,8 +23,8 @@ from groundfault.judges.confirm import (
 from groundfault.judges.max_t import MaxT
 from groundfault.judges.rule import rule
 from groundfault.stats import bits, permutation
-from groundfault.testing import World, calibrate
-from groundfault.testing.worlds import PlantedEffect
+from groundfault_lab.testing import World, calibrate
+from groundfault_lab.testing.worlds import PlantedEffect
 
 PLAN = Plan(min_lift=0.1, alpha=0.1).resolve(lift_ranked=True, gated=True)
 PLAN_graded = Plan(permutations=199).resolve(lift_ranked=False, gated=False)

@@ -11,7 +11,7 @@ from groundfault import Plan, judges
 from groundfault.auditing.messages import describe_level
 from groundfault.core.units import Units
 from groundfault.stats import multiple
-from groundfault.testing.card import Promise
+from groundfault_lab.testing.card import Promise
 
 HYPOTHESES = np.arange(10)
 

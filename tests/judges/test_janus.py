@@ -12,7 +12,7 @@ from groundfault.core.units import Units
 from groundfault.judges.janus import count_expected_decoys, draw_scores
 from groundfault.judges.null_worlds import draw_null_worlds
 from groundfault.stats.decoys import procedure_a
-from groundfault.testing import World
+from groundfault_lab.testing import World
 
 HYPOTHESES = np.arange(10)
 

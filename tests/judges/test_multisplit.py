@@ -17,7 +17,7 @@ from groundfault.judges.multisplit import (
     make_find_level,
 )
 from groundfault.stats import bits, multiple
-from groundfault.testing import World
+from groundfault_lab.testing import World
 
 HYPOTHESES = np.arange(10)
 

@@ -9,7 +9,7 @@ from groundfault.core.pairs import Pairs
 from groundfault.core.units import Marks, Units
 from groundfault.judges.null_worlds import draw_null_worlds, standardise
 from groundfault.stats import bits
-from groundfault.testing import World
+from groundfault_lab.testing import World
 
 ALL = np.arange(6)
 

@@ -10,7 +10,7 @@ import pytest
 from groundfault import Plan, judges
 from groundfault.core.units import Units
 from groundfault.judges.confirm import is_big_enough
-from groundfault.testing import World
+from groundfault_lab.testing import World
 
 HYPOTHESES = np.arange(10)
 

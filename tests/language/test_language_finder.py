@@ -24,11 +24,11 @@ from groundfault.errors import InputError, MissingExtraError, PlanError, RuleErr
 pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault-lab[language]'")
 
 from groundfault.cli.audit import audit as audit_command
-from groundfault.testing import check_finder
 from groundfault_lab.commands.explain import explain as explain_command
 from groundfault_lab.language import load_pipeline, select_features
 from groundfault_lab.language.explain import explain
 from groundfault_lab.language.finder import Language, LanguageColumn
+from groundfault_lab.testing import check_finder
 
 
 def _survives_json() -> bool:

@@ -22,13 +22,13 @@ from groundfault.probes.bank.rendering import check as check_bank
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.review.statuses import items, queue, score_row, split_by_signal
 from groundfault.probes.running.runs import BASE
-from groundfault.probes.use.comparison import compute_effects
-from groundfault.probes.use.release import check, release
-from groundfault.probes.use.summary import Summary
 from groundfault.render.bank_card import make_card
 from groundfault.render.markdown import markdown
-from groundfault.render.probe_page import make_page
 from groundfault.review import Decision
+from groundfault_lab.pages.probe_page import make_page
+from groundfault_lab.probes.comparison import compute_effects
+from groundfault_lab.probes.release import check, release
+from groundfault_lab.probes.summary import Summary
 
 KEYED = Bank("three", Bank.shipped().tasks[:3])
 PROBES = {probe.prompt: probe for probe in probes.probes(KEYED, Grammar.shipped())}

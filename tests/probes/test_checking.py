@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from groundfault.cli.probe import probe
+from groundfault.cli.main import probe
 from groundfault.errors import GroundfaultError, InputError, PlanError
 from groundfault.probes import Bank, ComponentGroup, Grammar, Option, Task, generate
 from groundfault.probes.bank.rendering import BankCheck, check

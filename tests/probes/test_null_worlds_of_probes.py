@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from probe_rows import GRAMMAR, everything, manifest, row
 
-from groundfault.probes.use import comparison, evidence as source
-from groundfault.probes.use.endpoints import Results, RunEndpoints
-from groundfault.probes.use.summary import Summary
+from groundfault_lab.probes import comparison, evidence as source
+from groundfault_lab.probes.endpoints import Results, RunEndpoints
+from groundfault_lab.probes.summary import Summary
 
 
 def hard_tasks(rng: np.random.Generator, tasks: int) -> Any:

@@ -15,7 +15,7 @@ from groundfault.probes import policies
     [
         ("groundfault.probes", "Group", "groundfault.probes:ComponentGroup"),
         ("groundfault.probes", "Row", "groundfault.probes:ProbeRow"),
-        ("groundfault.probes", "arena", "groundfault.probes.use.arena"),
+        ("groundfault.probes", "arena", "groundfault_lab.probes.arena"),
         ("groundfault.probes.policies", "Asked", "groundfault.probes.policies:PromptHistory"),
         ("groundfault.probes.policies", "Policy", "groundfault.probes.policies:PromptPolicy"),
         ("groundfault.probes.policies", "Uniform", "groundfault.probes.policies:UniformPrompts"),
@@ -25,9 +25,9 @@ from groundfault.probes import policies
             "groundfault.probes.policies:StratifiedPrompts",
         ),
         (
-            "groundfault.probes.use.summary_schema",
+            "groundfault_lab.probes.summary_schema",
             "ProbeSummary",
-            "groundfault.probes.use.summary:ProbeSummary",
+            "groundfault_lab.probes.summary:ProbeSummary",
         ),
         (
             "groundfault.probes.review.reviewed_runs",

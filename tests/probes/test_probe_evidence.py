@@ -14,9 +14,9 @@ from groundfault.core.status import Status as Outcome
 from groundfault.errors import InputError, PlanError
 from groundfault.probes.bank.grammar import ComponentGroup, Grammar, Option
 from groundfault.probes.review.statuses import score_row
-from groundfault.probes.use import evidence as source
-from groundfault.probes.use.comparison import compute_effects
-from groundfault.probes.use.summary import Summary
+from groundfault_lab.probes import evidence as source
+from groundfault_lab.probes.comparison import compute_effects
+from groundfault_lab.probes.summary import Summary
 
 
 @pytest.mark.parametrize(

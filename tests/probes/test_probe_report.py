@@ -11,13 +11,13 @@ from probe_rows import GRAMMAR, manifest, row
 
 from groundfault.errors import InputError, PlanError
 from groundfault.probes.review.reviewed_runs import MissedErrors
-from groundfault.probes.use.summary import Summary
-from groundfault.render import probe_page, probe_tables
 from groundfault.render.html import html
 from groundfault.render.markdown import markdown
-from groundfault.render.probe_page import make_page, make_review_section
 from groundfault.render.terminal import show
 from groundfault.review import Resolution
+from groundfault_lab.pages import probe_page, probe_tables
+from groundfault_lab.pages.probe_page import make_page, make_review_section
+from groundfault_lab.probes.summary import Summary
 
 CONFIRMED = "confirmed_model_error"
 

@@ -23,8 +23,8 @@ from groundfault.probes.policies import (
     _list_respects,
     get,
 )
-from groundfault.probes.use.arena import SIZES, TASKS, WORLDS, arena, draw_landscape, play_policy
-from groundfault.testing import check_probe_policy
+from groundfault_lab.probes.arena import SIZES, TASKS, WORLDS, arena, draw_landscape, play_policy
+from groundfault_lab.testing import check_probe_policy
 
 FRESH = [name for name in POLICIES if "repeats" not in name]
 

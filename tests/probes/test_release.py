@@ -27,7 +27,9 @@ from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.running.config import Config
 from groundfault.probes.running.run import run
 from groundfault.probes.running.runs import LEDGER
-from groundfault.probes.use.release import (
+from groundfault.review import Decision, open_items
+from groundfault_lab.pages.probe_page import set_tables
+from groundfault_lab.probes.release import (
     FILES,
     INDEX,
     RELEASED,
@@ -36,8 +38,6 @@ from groundfault.probes.use.release import (
     make_public_names,
     release,
 )
-from groundfault.render.probe_page import set_tables
-from groundfault.review import Decision, open_items
 from groundfault_studies.brittle import Brittle, Planted, Reviewer, plant
 
 WINDOW = 20

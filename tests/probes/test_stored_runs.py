@@ -17,7 +17,7 @@ from groundfault.errors import InputError
 from groundfault.models import Record
 from groundfault.probes import Bank, Grammar, Runs
 from groundfault.probes.review.reviewed_runs import ReviewedRuns, ReviewProgress
-from groundfault.probes.use.summary import ProbeSummary, ProbeTables
+from groundfault_lab.probes.summary import ProbeSummary, ProbeTables
 
 FIXTURES = Path(__file__).parents[1] / "fixtures/v0_1_0/probe"
 

@@ -15,7 +15,7 @@ from groundfault.sequential.answers import replay
 from groundfault.sequential.policies import Policy, Query, learned
 from groundfault.sequential.policies.adaptive import Adaptive, train
 from groundfault.sequential.policies.learned import Learned
-from groundfault.testing import check_policy
+from groundfault_lab.testing import check_policy
 
 LEARNED = ("adaptive", "logistic", "gp", "boosted", "thompson")
 NAMES = [f"{name}:in=b" if name == "oracle" else name for name in policies.NAMES]

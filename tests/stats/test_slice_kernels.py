@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from groundfault.stats import bits
-from groundfault.stats.slice_kernels import (
+from groundfault_lab.stats.slice_kernels import (
     bound_errors,
     bound_means,
     count_rows,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from groundfault.stats.bits import unpack
-from groundfault.stats.slice_search import count_pairs, replay, search
-from groundfault.stats.slices import Errors, Predicates
+from groundfault_lab.stats.slice_search import count_pairs, replay, search
+from groundfault_lab.stats.slices import Errors, Predicates
 
 RNG = np.random.default_rng(0)
 CODES = RNG.integers(0, 3, (4, 300)).astype(np.uint8)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from groundfault.stats import bits
-from groundfault.stats.slices import (
+from groundfault_lab.stats.slices import (
     BestSlices,
     Errors,
     Extendable,

@@ -11,7 +11,7 @@ import pytest
 from groundfault import readers
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import json_lines
-from groundfault.testing import check_reader
+from groundfault_lab.testing import check_reader
 
 COUNTED = {
     "promptfoo/out.json": {"scored": 276, "error": 4},

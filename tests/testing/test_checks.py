@@ -18,11 +18,11 @@ from groundfault.judges import full_sample, janus
 from groundfault.judges.confirm import compute_p_values
 from groundfault.judges.rule import find_duplicates
 from groundfault.stats import bits
-from groundfault.testing import Card, PlantedEffect, World, calibrate, check_finder, check_judge
-from groundfault.testing.calibration import list_contract_worlds, resolve_plan, run_rule
-from groundfault.testing.card import CardRow, Promise, interval, margin
-from groundfault.testing.checks import FAST
-from groundfault.testing.worlds import Permuted
+from groundfault_lab.testing import Card, PlantedEffect, World, calibrate, check_finder, check_judge
+from groundfault_lab.testing.calibration import list_contract_worlds, resolve_plan, run_rule
+from groundfault_lab.testing.card import CardRow, Promise, interval, margin
+from groundfault_lab.testing.checks import FAST
+from groundfault_lab.testing.worlds import Permuted
 
 SMALL = (
     World(units=80, candidates=6),

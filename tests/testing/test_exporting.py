@@ -10,7 +10,7 @@ import pytest
 from groundfault.base.files import write_text
 from groundfault.errors import PlanError
 from groundfault.exports import Exporter, ReportSlices, get, known
-from groundfault.testing import check_exporter
+from groundfault_lab.testing import check_exporter
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from groundfault.testing.card import Card
+from groundfault_lab.testing.card import Card
 
 STORED = Path(__file__).resolve().parents[1] / "fixtures" / "v0_1_0" / "frozen"
 

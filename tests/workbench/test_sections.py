@@ -14,13 +14,13 @@ from starlette.testclient import TestClient
 
 from groundfault.errors import InputError
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
-from groundfault.probes.use.summary import Summary
 from groundfault.workbench.opened_report import (
     open_place,
     open_review,
     require_something,
 )
 from groundfault_lab.pages import taxonomy_page
+from groundfault_lab.probes.summary import Summary
 from groundfault_lab.taxonomy.words.labelling import read_folder
 
 HOSTILE = "<img src=x onerror=alert(1)>"

@@ -17,8 +17,8 @@ from groundfault.base.deprecation import rename_fields, rename_members
 from groundfault.errors import PlanError
 from groundfault.sequential import policies
 from groundfault.sequential.policies import History
-from groundfault.slicing.predictions import EXAMPLES_A_SLICE
 from groundfault_lab.improve.selective import Slicer, fit_copy, suspect
+from groundfault_lab.slicing.predictions import EXAMPLES_A_SLICE
 
 # share of the pool that a policy has to name at least
 _LOWEST = 0.05

@@ -18,9 +18,10 @@ from groundfault.base.reading import decode_json
 from groundfault.base.streams import stream
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError, require_whole
-from groundfault.slicing.predictions import check_embedding, check_probability
+from groundfault.slicing.embedding import check_embedding
 from groundfault.stats.paired import sign_flips
 from groundfault_lab.improve.acquisition import Acquisition, AcquisitionRound
+from groundfault_lab.slicing.predictions import check_probability
 
 Examples = tuple[Any, Any]
 Embed = Callable[[Any, Any], Any]

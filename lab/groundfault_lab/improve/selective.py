@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.base.deprecation import rename_fields
 from groundfault.errors import InputError, PlanError
-from groundfault.slicing.predictions import check_embedding, check_labels, check_probability
+from groundfault.slicing.embedding import check_embedding
+from groundfault_lab.slicing.predictions import check_labels, check_probability
 from groundfault_lab.stats.improvement import Improvement, find_best_threshold, reject, relabel
 
 

@@ -15,14 +15,14 @@ from groundfault.base.arrays import Floats, Ints, Places
 from groundfault.core.candidate import matrix
 from groundfault.errors import InputError, require_name
 from groundfault.slicing.embedding import embed
-from groundfault.slicing.predictions import (
+from groundfault.slicing.replays import PROBABILITY
+from groundfault_lab.improve.selective import Flipping, SelectivePrediction, Slicer, suspect
+from groundfault_lab.slicing.predictions import (
     EMBEDDING,
     EXAMPLES_A_SLICE,
-    PROBABILITY,
     EmbeddedPredictions,
     check_probability,
 )
-from groundfault_lab.improve.selective import Flipping, SelectivePrediction, Slicer, suspect
 from groundfault_lab.stats.improvement import Improvement
 
 Act = Literal["leave-out", "relabel", "label-next"]

@@ -20,10 +20,10 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError
-from groundfault.slicing.predictions import example_losses
 from groundfault.slicing.replays import describe_chance
 from groundfault_lab.language.feature import Feature, select_features
 from groundfault_lab.language.pipeline import DEFAULT, Pipeline, load_pipeline
+from groundfault_lab.slicing.predictions import example_losses
 from groundfault_lab.stats import slice_features
 from groundfault_lab.stats.slice_features import average_v
 

@@ -26,21 +26,21 @@ from groundfault.errors import InputError, PlanError
 from groundfault.slicing.embedding import (
     EmbeddedTextColumn,
     Embedding,
+    check_embedding,
     embed_column,
-    find_text,
     fit as fit_embedding,
     make_points,
 )
-from groundfault.slicing.predictions import (
+from groundfault_lab.slicing.estimator import Estimator, Projection
+from groundfault_lab.slicing.predictions import (
     EMBEDDING,
     EXAMPLES_A_SLICE,
     EmbeddedPredictions,
-    check_embedding,
     check_labels,
     check_probability,
+    find_text,
     require_errors,
 )
-from groundfault_lab.slicing.estimator import Estimator, Projection
 from groundfault_lab.slicing.suspicion import Suspicion
 from groundfault_lab.stats import mixture, mixture as em
 from groundfault_lab.stats.mixture import Mixture
@@ -95,7 +95,7 @@ class MixtureSlicer(Estimator, ABC):
         Threads of the fit; the answer does not depend on them.
     embedding, probability, label : str
         Which columns of the evidence `propose` reads; see
-        `groundfault.slicing.predictions.EmbeddedPredictions.of`.
+        `groundfault_lab.slicing.predictions.EmbeddedPredictions.of`.
     text : str, optional
         Column of texts that `propose` embeds (TF-IDF, learnt from the discovery examples) where the
         evidence has no column ``embedding*``; left out, the one of the longest texts.

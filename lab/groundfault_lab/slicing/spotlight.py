@@ -18,14 +18,14 @@ from groundfault.core.candidate import Candidate, FittedColumn
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
 from groundfault.errors import InputError, PlanError
-from groundfault.slicing.predictions import (
+from groundfault.slicing.embedding import check_embedding
+from groundfault_lab.slicing.estimator import Estimator, Projection
+from groundfault_lab.slicing.predictions import (
     EMBEDDING,
     EmbeddedPredictions,
-    check_embedding,
     check_labels,
     check_probability,
 )
-from groundfault_lab.slicing.estimator import Estimator, Projection
 from groundfault_lab.stats import spotlight as light
 
 _SURE = 1e-12  # probabilities below are taken for this, so that no loss is infinite
@@ -55,7 +55,7 @@ class Spotlight(Estimator):
         mean, the barrier is logarithmic, and losses in a slice are set aside whole.
     embedding, probability, label : str
         Which columns of the evidence `propose` reads; see
-        `groundfault.slicing.predictions.EmbeddedPredictions.of`.
+        `groundfault_lab.slicing.predictions.EmbeddedPredictions.of`.
 
     Attributes
     ----------

@@ -47,17 +47,32 @@ _BESIDE = {
 _LAB = {
     "slices": ("proposals", "Propose slices with high error rates; confirm nothing."),
     "describe": ("proposals", "Let a language model describe failing examples."),
-    "probe": ("probe", "Test a model on wordings that must not change the answer."),
-    "calibrate": ("calibrate", "Measure a judge's rate of false confirmations and power."),
+    "probe": ("main", "Test a model on wordings that must not change the answer."),
     "study": ("study", "Regenerate a paper's tables."),
     "anchor": ("reports", "Sign the head of a ledger, so that erasing it shows."),
 }
-_LAB_PACKAGE = {
-    "explain": ("explain", "Name the linguistic features of each slice of errors."),
-    "improve": ("improve", "Rank examples to leave out, relabel or label next."),
-    "features": ("features", "Add linguistic features of texts to a table as columns."),
-    "taxonomy": ("taxonomy", "Cluster examples by which models fail on them."),
+_RESEARCH = {
+    "calibrate": "Measure a judge's rate of false confirmations and power.",
+    "explain": "Name the linguistic features of each slice of errors.",
+    "improve": "Rank examples to leave out, relabel or label next.",
+    "features": "Add linguistic features of texts to a table as columns.",
+    "taxonomy": "Cluster examples by which models fail on them.",
 }
+_LAB_PACKAGE = {
+    name: (f"groundfault_lab.commands.{name}", line) for name, line in _RESEARCH.items()
+}
+_PROBE = {
+    "init": ("probe", "Write a bank, a grammar and a config into FOLDER."),
+    "check": ("probe", "Check every prompt of the bank and grammar in FOLDER."),
+    "run": ("probe", "Ask a model the prompts of CONFIG within its budget."),
+}
+_PROBE_REPORT = "groundfault_lab.commands.probe_report"
+_PROBE_PACKAGE = {
+    "report": (_PROBE_REPORT, "Report the results of RUNS after review."),
+    "release": (_PROBE_REPORT, "Write a package of RUNS to publish."),
+    "arena": (_PROBE_REPORT, "Compare policies by the failing prompts that they find."),
+}
+_IN_PACKAGE = "In the package groundfault-lab"
 
 _MOVED = {"probe review": "label review", "sequential": "label"} | {
     name: f"lab {name}" for name in (*_LAB, *_LAB_PACKAGE)
@@ -90,8 +105,8 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in self.lines:
             return None
-        home = "groundfault_lab.commands" if cmd_name in _LAB_PACKAGE else "groundfault.cli"
-        module = import_optional(f"{home}.{self.lines[cmd_name][0]}")
+        file = self.lines[cmd_name][0]
+        module = import_optional(file if "." in file else f"groundfault.cli.{file}")
         # some functions cannot be called like their commands: a keyword, and what opens files
         command = getattr(module, f"{cmd_name}_", None) or getattr(module, cmd_name)
         assert isinstance(command, click.Command)
@@ -145,12 +160,17 @@ def cli(share: bool) -> None:
         os.environ[SHARE] = "1"
 
 
-@click.group(cls=_Lazy, sections={"Commands": _LAB, "In the package groundfault-lab": _LAB_PACKAGE})
+@click.group(cls=_Lazy, sections={"Commands": _LAB, _IN_PACKAGE: _LAB_PACKAGE})
 def lab() -> None:
     """Propose slices, describe, probe, cluster, calibrate.
 
     These commands serve research and special questions. An audit does not need them.
     """
+
+
+@click.group(cls=_Lazy, sections={"Commands": _PROBE, _IN_PACKAGE: _PROBE_PACKAGE})
+def probe() -> None:
+    """Test a model on wordings that must not change the answer."""
 
 
 @click.command()

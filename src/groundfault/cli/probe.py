@@ -14,9 +14,8 @@ import click
 from groundfault.base.files import write_text
 from groundfault.base.progress import Progress
 from groundfault.cli import shared
-from groundfault.cli.command import Group
+from groundfault.cli.command import command
 from groundfault.cli.output import Result, require_writable
-from groundfault.cli.probe_report import arena, release, report
 from groundfault.cli.reading import read_values
 from groundfault.cli.settings import Count, Flag, OutFile, OutFolder, Whole, own_options
 from groundfault.core.evidence import Evidence
@@ -32,12 +31,7 @@ from groundfault.render.page import Table, make_table
 _TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ipc", ".feather")
 
 
-@click.group(cls=Group)
-def probe() -> None:
-    """Test a model on wordings that must not change the answer."""
-
-
-@probe.command(first="generated source question target no_key grammar_file case_folder modes")
+@command(first="generated source question target no_key grammar_file case_folder modes")
 @shared.step_of_case(
     "groundfault.cli.probe:begin_probe",
     *"modes pairs question target grammar_file".split(),
@@ -190,7 +184,7 @@ def _read_bank(source: str | None, names: dict[str, str | None], *, no_key: bool
     return Bank.from_table(source, **columns, name=name)
 
 
-@probe.command()
+@command()
 @own_options
 @shared.json_option("the check")
 def check(
@@ -222,7 +216,7 @@ def check(
     return Result([make_outline(result)], result.to_dict(), int(not result.passed))
 
 
-@probe.command()
+@command()
 @shared.step_of_case(
     "groundfault.cli.probe:run_probe", *"model settings quiet json_path".split(), source="config"
 )
@@ -350,7 +344,3 @@ def _counts(rows: list[ProbeRow]) -> dict[str, Any]:
         **{signal: signals[signal] for signal in get_args(Signal)},
         "mismatched_keys": len(keys),
     }
-
-
-for _command in (report, release, arena):
-    probe.add_command(_command)

@@ -262,7 +262,7 @@ def review_probe(folder: str, options: dict[str, Any]) -> Result:
 def review_runs(open_review: Callable[[], ReviewedRuns], options: dict[str, Any]) -> Result:
     """Do with a review what the options of `review` ask for."""
     from groundfault.probes.review.reviewed_runs import ReviewProgress
-    from groundfault.render.probe_page import tabulate_agreement
+    from groundfault.render.agreement_table import tabulate_agreement
     from groundfault.review.decision import summarize_agreement
 
     call(_check_acts, options)

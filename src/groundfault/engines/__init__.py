@@ -119,7 +119,7 @@ class Counter(Protocol):
     Expressions are SQL in the normal form of `groundfault.core.rules.Rule`, and may use ``MD5`` of
     a text, in hexadecimal. NaN in a column is NULL. Engines differ silently in what some
     expressions mean; `find_disagreements` finds out where, and ``check_counter`` of
-    `groundfault.testing` lists it.
+    `groundfault_lab.testing` lists it.
     """
 
     @property

@@ -47,12 +47,12 @@ __getattr__, __dir__, __all__ = open_front_door(
     {
         "Group": "groundfault.probes:ComponentGroup",
         "Row": "groundfault.probes:ProbeRow",
-        "arena": "groundfault.probes.use.arena",
+        "arena": "groundfault_lab.probes.arena",
         "asked": "groundfault.probes.policies.history",
         "auditing": "groundfault.probes.review.reviewed_runs",
-        "endpoints": "groundfault.probes.use.endpoints",
-        "evidence": "groundfault.probes.use.evidence",
-        "release": "groundfault.probes.use.release",
-        "summary": "groundfault.probes.use.summary",
+        "endpoints": "groundfault_lab.probes.endpoints",
+        "evidence": "groundfault_lab.probes.evidence",
+        "release": "groundfault_lab.probes.release",
+        "summary": "groundfault_lab.probes.summary",
     },
 )

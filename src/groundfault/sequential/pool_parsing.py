@@ -16,7 +16,7 @@ from groundfault.base.arrays import Bools, Floats
 from groundfault.core.candidate import Candidate, matrix
 from groundfault.errors import InputError, RuleError, require_name
 from groundfault.readers.table import read_table
-from groundfault.slicing import predictions
+from groundfault.slicing import embedding as embeddings
 from groundfault.slicing.embedding import embed
 
 
@@ -152,7 +152,7 @@ def check_embedding(embedding: Any, rows: int) -> Floats:
     InputError
         If it is no matrix with a row a case, or has NaN or infinite entries.
     """
-    points = predictions.check_embedding(embedding, "the embedding")
+    points = embeddings.check_embedding(embedding, "the embedding")
     if len(points) != rows:
         raise InputError(
             f"the embedding has shape {points.shape}; give a row for each of {rows} cases"

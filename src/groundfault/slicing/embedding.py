@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike
 
 from groundfault.base.arrays import Floats
 from groundfault.core.candidate import FittedColumn, decode_array, encode_array
-from groundfault.core.columns import Kind, list_examples, profile
-from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, first_line, require_extra, require_whole
 
 TFIDF = "tfidf"
@@ -331,14 +330,38 @@ def make_points(points: Floats) -> pl.Series:
     return pl.Series(_POINTS, points, dtype=pl.Array(pl.Float64, points.shape[1]))
 
 
-def find_text(evidence: Evidence) -> str | None:
-    """Return the column of prose with the longest texts, among the attributes.
+def check_embedding(values: ArrayLike, what: str = "the embedding Z") -> Floats:
+    """Return embeddings as an array of shape (n, d).
 
-    None where there is none.
-
-    Of attributes alone, so that no outcome has a part in the choice.
+    Raises
+    ------
+    InputError
+        If they are not numbers in two dimensions, or one is not finite.
     """
-    table = list_examples(evidence)
-    names = [column.name for column in profile(table) if column.kind is Kind.TEXT]
-    lengths = {name: table[name].str.len_chars().mean() or 0 for name in names}
-    return max(lengths, key=lambda name: lengths[name], default=None)
+    array = to_numbers(values, what)
+    if array.ndim != 2 or 0 in array.shape:
+        raise InputError(
+            f"{what} has shape {array.shape}; it must have a row for each example "
+            "and at least one column"
+        )
+    if not np.isfinite(array).all():
+        row, column = np.argwhere(~np.isfinite(array))[0]
+        raise InputError(
+            f"{what} holds {array[row, column]} in row {row}, column {column}; "
+            "leave out examples without an embedding"
+        )
+    largest = float(np.abs(array).max())
+    # distances are sums of squares, which would be infinite
+    if largest > 1e100:
+        raise InputError(
+            f"{what} holds numbers of size {largest:g}, whose squares overflow; scale it down"
+        )
+    return array
+
+
+def to_numbers(values: ArrayLike, what: str) -> Floats:
+    """Return values as an array of numbers, or say that ``what`` is none."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{what} must be an array of numbers: {error}") from None

@@ -15,7 +15,9 @@ from groundfault.base.machine import enough_threads
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.units import Marks, Units, average_losses
-from groundfault.slicing.predictions import PROBABILITY
+
+PROBABILITY = "probability*"
+"""Columns of class probabilities, unless a finder names others."""
 
 LEVEL = 0.05
 """A slice whose p is above this is called what chance gives."""

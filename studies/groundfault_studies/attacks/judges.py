@@ -13,9 +13,9 @@ import groundfault
 from groundfault import Candidate, Evidence, Plan, Verdict, judges
 from groundfault.auditing.preparation import prepare
 from groundfault.core.candidate import Missing
-from groundfault.testing import World
-from groundfault.testing.calibration import resolve_plan, run_rule
-from groundfault.testing.worlds import PlantedEffect
+from groundfault_lab.testing import World
+from groundfault_lab.testing.calibration import resolve_plan, run_rule
+from groundfault_lab.testing.worlds import PlantedEffect
 from groundfault_studies.attacks.attack import Attack
 
 LEVEL = 0.1

@@ -11,7 +11,7 @@ from typing import Any
 import groundfault
 from groundfault.base.progress import Progress, listener
 from groundfault.errors import PlanError
-from groundfault.testing.card import interval
+from groundfault_lab.testing.card import interval
 from groundfault_studies.attacks.attack import Attack
 from groundfault_studies.resuming import Rows, gather_rows
 from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value

@@ -13,9 +13,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.routing import Route
 
+from groundfault.base.registry import load_object
 from groundfault.errors import GroundfaultError, InputError
 from groundfault.probes.review.reviewed_runs import ReviewProgress
-from groundfault.render.probe_page import tabulate_agreement
+from groundfault.render.agreement_table import tabulate_agreement
 from groundfault.review.decision import summarize_agreement
 from groundfault.workbench.pages import Screen, bench_of, read_form, send_json, show_page
 
@@ -105,15 +106,13 @@ PROGRESS = Screen(
 
 def show_probes(request: Request) -> Response:
     """Show the report of probe runs as their review stands; none while the review is blind."""
-    from groundfault.probes.use.summary import Summary
-    from groundfault.render.probe_page import make_page, make_review_sections
-
     reviewed = bench_of(request).progress
     assert reviewed is not None
     if reviewed.is_blind:
         return show_page(request, "probes_blind.html.j2", folder=reviewed.runs.folder)
     name = reviewed.runs.folder.absolute().name
-    page = make_page(Summary.of(reviewed), name, make_review_sections(reviewed))
+    make_page = load_object("groundfault_lab.pages.probe_page:make_reviewed_page")
+    page = make_page(reviewed, name)
     return show_page(request, "sections.html.j2", content=page, command="", reason="")
 
 

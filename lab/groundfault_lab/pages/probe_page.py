@@ -10,20 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from groundfault.probes.use import comparison
-from groundfault.probes.use.endpoints import RunEndpoints
-from groundfault.probes.use.summary import Summary
-from groundfault.render import probe_tables, words
+from groundfault.render import words
+from groundfault.render.agreement_table import REVIEWED, tabulate_agreement
 from groundfault.render.drawing import Colour, Drawing, Figure, Scale, make_stairs
 from groundfault.render.markdown import markdown
-from groundfault.render.page import Figures, Page, Section, Table, make_table
-from groundfault.render.probe_tables import LEVEL, quote
+from groundfault.render.page import Figures, Page, Section, Table
 from groundfault.review.decision import summarize_agreement
+from groundfault_lab.pages import probe_tables
+from groundfault_lab.pages.probe_tables import LEVEL, quote
+from groundfault_lab.probes import comparison
+from groundfault_lab.probes.endpoints import RunEndpoints
+from groundfault_lab.probes.summary import Summary
 
 if TYPE_CHECKING:
     from groundfault.probes.review.reviewed_runs import MissedErrors, ReviewedRuns
-    from groundfault.probes.use.release import Package
     from groundfault.review import Resolution
+    from groundfault_lab.probes.release import Package
 
 _FOR_FILES = ("Every run", "Unique audited prompt keys")
 """Captions of tables that a terminal leaves to the files."""
@@ -209,6 +211,11 @@ def _name_run(run: RunEndpoints) -> str:
     return f"{run.model}, {run.policy}, seed {run.seed}"
 
 
+def make_reviewed_page(reviewed: ReviewedRuns, title: str) -> Page:
+    """Make the page of runs as their review stands."""
+    return make_page(Summary.of(reviewed), title, make_review_sections(reviewed))
+
+
 def make_review_sections(reviewed: ReviewedRuns) -> list[Section]:
     """Make the section on a review in which something was decided; none where nothing was."""
     if not reviewed.decisions:
@@ -223,7 +230,7 @@ def make_review_section(
     controls: MissedErrors | None = None,
 ) -> Section:
     """Make the section on the review: resolutions, agreement of reviewers, and hidden controls."""
-    table = replace(tabulate_agreement(measures), note=f"{_REVIEWED}.")
+    table = replace(tabulate_agreement(measures), note=f"{REVIEWED}.")
     alone = "No item was reviewed by two people: their agreement is not known."
     return Section(
         "Review", _describe_review(resolutions, controls), table if table.rows else alone
@@ -268,54 +275,6 @@ def _describe_review(
             f"{words.plural(late, 'item')} {'rests' if late == 1 else 'rest'} on decisions made "
             "after unblinding."
         )
-
-
-_MEASURES = {
-    "raw": "Raw",
-    "kappa": "Cohen's kappa",
-    "alpha": "Krippendorff's alpha",
-    "ac1": "Gwet's AC1",
-}
-_REVIEWED = (
-    "Items that two or more reviewed blind; 95% intervals from a bootstrap over items; "
-    "adjudicators left out"
-)
-
-
-def tabulate_agreement(measures: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Table:
-    """Make a table of each question's measures; its note says why some could not be computed.
-
-    Parameters
-    ----------
-    measures : mapping
-        As `groundfault.review.decision.summarize_agreement` returns them; without items there are
-        no rows.
-    """
-    rows: list[tuple[str, ...]] = []
-    reasons: dict[str, list[str]] = {}
-    for question, some in measures.items():
-        if not some["raw"]["items"]:
-            continue
-        label = question.replace("_", " ")
-        cells = (_write_measure(some[name]) for name in _MEASURES)
-        rows.append((label, words.count(some["raw"]["items"]), *cells))
-        for name, head in _MEASURES.items():
-            if some[name]["reason"]:
-                reasons.setdefault(some[name]["reason"], []).append(f"{head} of {label}")
-    lines = [f"{reason} ({', '.join(where)})" for reason, where in reasons.items()]
-    note = "\n".join([*lines, _REVIEWED]) if rows else _UNREVIEWED
-    heads = ("Question", "Items", *_MEASURES.values())
-    return make_table("Agreement of reviewers", "tnnnnn", heads, rows, note)
-
-
-_UNREVIEWED = "no item was reviewed blind by two reviewers yet"
-
-
-def _write_measure(measure: Mapping[str, Any]) -> str:
-    if measure["value"] is None:
-        return words.NONE
-    ends = None if measure["low"] is None else (measure["low"], measure["high"])
-    return f"{measure['value']:.2f}{words.bracket(ends, words.write_coefficient)}"
 
 
 MAX_POLICIES = 6

@@ -15,9 +15,9 @@ from groundfault.core.candidate import Candidate
 from groundfault.core.columns import Kind, list_examples, profile, select_named
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, require_whole
-from groundfault.finders.levels import Range, make_conjunction
 from groundfault.slicing.parameters import Parameters
-from groundfault.slicing.predictions import example_losses
+from groundfault_lab.slicing.levels import Range, make_conjunction
+from groundfault_lab.slicing.predictions import example_losses
 
 Path = dict[str, Range]
 

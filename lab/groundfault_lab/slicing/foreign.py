@@ -13,9 +13,9 @@ from groundfault.base.deprecation import rename_fields
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.errors import PlanError, require_extra
-from groundfault.finders.levels import Levels, make_conjunction, select_searchable
 from groundfault.slicing.parameters import Parameters
-from groundfault.slicing.predictions import example_losses
+from groundfault_lab.slicing.levels import Levels, make_conjunction, select_searchable
+from groundfault_lab.slicing.predictions import example_losses
 
 
 @rename_fields(least_share="min_share")
@@ -85,7 +85,7 @@ class Pysubgroup(Parameters):
         table = select_searchable(discovery, self.columns)
         with require_extra(
             "the finder pysubgroup needs the library of that name: "
-            "pip install 'groundfault[subgroup]'"
+            "pip install 'groundfault-lab[subgroup]'"
         ):
             import pysubgroup as search
         if table.width == 0 or not 0 < wrong.sum() < len(wrong):

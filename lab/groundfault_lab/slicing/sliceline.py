@@ -18,12 +18,12 @@ from groundfault.core.columns import select_example_rows
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import to_fraction
 from groundfault.errors import InputError, PlanError, require_whole
-from groundfault.finders.levels import Levels, make_conjunction, select_searchable, spell_levels
 from groundfault.slicing.parameters import Parameters
-from groundfault.slicing.predictions import example_losses
 from groundfault.stats.bits import unpack
-from groundfault.stats.slice_search import Level, SearchResult, replay, search
-from groundfault.stats.slices import Errors, Objective, Predicates, score_exactly, sum_exactly
+from groundfault_lab.slicing.levels import Levels, make_conjunction, select_searchable, spell_levels
+from groundfault_lab.slicing.predictions import example_losses
+from groundfault_lab.stats.slice_search import Level, SearchResult, replay, search
+from groundfault_lab.stats.slices import Errors, Objective, Predicates, score_exactly, sum_exactly
 
 # with 100 columns, four predicates and alpha 1 a search then takes 12 s and .9 GB, and ends
 _MAX_PARENTS = 1_000_000
@@ -130,7 +130,7 @@ class SliceLine(Parameters):
     ----------
     slices_ : tuple of ScoredSlice
         Best first.
-    levels_ : tuple of groundfault.stats.slice_search.Level
+    levels_ : tuple of groundfault_lab.stats.slice_search.Level
         What was done with slices of one, two, ... predicates.
     missed_ : float
         Slices of a score above this are all in ``slices_``, as far as k goes; -inf where

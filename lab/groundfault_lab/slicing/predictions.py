@@ -13,12 +13,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from groundfault.base.arrays import Bools, Floats, Ints
 from groundfault.core.candidate import matrix
-from groundfault.core.columns import match_attributes, select_example_rows
+from groundfault.core.columns import (
+    Kind,
+    list_examples,
+    match_attributes,
+    profile,
+    select_example_rows,
+)
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError
+from groundfault.slicing.embedding import to_numbers
+from groundfault.slicing.replays import PROBABILITY
 
 EMBEDDING = "embedding*"
-PROBABILITY = "probability*"
 
 EXAMPLES_A_SLICE = 20
 """Examples of a slice on average: with fewer, slices fit noise."""
@@ -192,35 +199,6 @@ def _number_labels(labels: pl.Series, classes: Sequence[str]) -> Floats:
     return names.replace_strict(list(classes), numbers, return_dtype=pl.Float64).to_numpy()
 
 
-def check_embedding(values: ArrayLike, what: str = "the embedding Z") -> Floats:
-    """Return embeddings as an array of shape (n, d).
-
-    Raises
-    ------
-    InputError
-        If they are not numbers in two dimensions, or one is not finite.
-    """
-    array = _numeric(values, what)
-    if array.ndim != 2 or 0 in array.shape:
-        raise InputError(
-            f"{what} has shape {array.shape}; it must have a row for each example "
-            "and at least one column"
-        )
-    if not np.isfinite(array).all():
-        row, column = np.argwhere(~np.isfinite(array))[0]
-        raise InputError(
-            f"{what} holds {array[row, column]} in row {row}, column {column}; "
-            "leave out examples without an embedding"
-        )
-    largest = float(np.abs(array).max())
-    # distances are sums of squares, which would be infinite
-    if largest > 1e100:
-        raise InputError(
-            f"{what} holds numbers of size {largest:g}, whose squares overflow; scale it down"
-        )
-    return array
-
-
 def check_shape(array: Floats, what: str) -> Floats:
     """Return the same array, if it has a column for each of two or more classes.
 
@@ -247,7 +225,7 @@ def check_probability(values: ArrayLike, rows: int, classes: int | None = None) 
         to 1.
     """
     what = "y_proba"
-    array = check_shape(_numeric(values, what), what)
+    array = check_shape(to_numbers(values, what), what)
     if len(array) != rows:
         raise InputError(f"{what} has {len(array)} rows, but Z has {rows}")
     if classes is not None and array.shape[1] != classes:
@@ -312,8 +290,14 @@ def require_errors(wrong: NDArray[Any]) -> None:
         )
 
 
-def _numeric(values: ArrayLike, what: str) -> Floats:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{what} must be an array of numbers: {error}") from None
+def find_text(evidence: Evidence) -> str | None:
+    """Return the column of prose with the longest texts, among the attributes.
+
+    None where there is none.
+
+    Of attributes alone, so that no outcome has a part in the choice.
+    """
+    table = list_examples(evidence)
+    names = [column.name for column in profile(table) if column.kind is Kind.TEXT]
+    lengths = {name: table[name].str.len_chars().mean() or 0 for name in names}
+    return max(lengths, key=lambda name: lengths[name], default=None)

@@ -20,7 +20,7 @@ from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
     from groundfault.auditing.prepared_audit import PreparedAudit
-    from groundfault.testing import Card
+    from groundfault_lab.testing import Card
 
 
 @command(first="judge source outcome id candidate finders replicates out")
@@ -63,7 +63,7 @@ def calibrate(
     out : FILE
         Write the card as JSON to FILE and as .md beside it; an existing card is resumed.
     """
-    from groundfault.testing import calibrate as run
+    from groundfault_lab.testing import calibrate as run
 
     case = _prepare(source, options) if source else None
     judge = options["judge"]
@@ -97,7 +97,7 @@ def calibrate(
 
 def _run_worlds(options: dict[str, Any]) -> Plan:
     """Return the plan, with fewer permutations and splits than an audit unless they are named."""
-    from groundfault.testing.calibration import SIMULATED
+    from groundfault_lab.testing.calibration import SIMULATED
 
     # the command's defaults are those of an audit: only flags that the user wrote count here
     names = {"permutations", "splits"} - list_typed().keys()
@@ -105,7 +105,7 @@ def _run_worlds(options: dict[str, Any]) -> Plan:
 
 
 def _read_earlier(place: Path) -> Card:
-    from groundfault.testing import Card
+    from groundfault_lab.testing import Card
 
     try:
         return Card.from_json(read_text(place), where=str(place))

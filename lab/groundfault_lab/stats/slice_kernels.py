@@ -35,7 +35,7 @@ def _bound_score(size, error, top, min_size, gain, cost, rest):  # type: ignore[
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def bound_scores(size, error, top, min_size, gain, cost, rest):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """See `groundfault.stats.slices.Objective.bound`."""
+    """See `groundfault_lab.stats.slices.Objective.bound`."""
     out = np.empty(len(size))
     for i in range(len(size)):
         out[i] = _bound_score(size[i], error[i], top[i], min_size, gain, cost, rest)
@@ -215,7 +215,7 @@ def join_parents(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     room : int
         Pairs (i, j) to be made.
     floor, min_size, gain, cost, rest : float
-        See `groundfault.stats.slices.Objective`.
+        See `groundfault_lab.stats.slices.Objective`.
 
     Returns
     -------

@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.stats.bits import Bits, count_and
-from groundfault.stats.slice_kernels import (
+from groundfault_lab.stats.slice_kernels import (
     bound_errors,
     bound_means,
     count_rows,
     join_parents,
     sum_errors,
 )
-from groundfault.stats.slices import (
+from groundfault_lab.stats.slices import (
     BestSlices,
     Errors,
     Extendable,

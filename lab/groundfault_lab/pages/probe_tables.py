@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from groundfault.probes.use.endpoints import EXCLUDED, PooledRuns, RunEndpoints
-from groundfault.probes.use.summary import Summary
 from groundfault.render import words
 from groundfault.render.page import Name, Number, Table, Words, make_table, tabulate
 from groundfault.stats.paired import MAX_EXACT_PAIRS
+from groundfault_lab.probes.endpoints import EXCLUDED, PooledRuns, RunEndpoints
+from groundfault_lab.probes.summary import Summary
 
 MAX_KEYS = 500
 """Keys listed on a page: more than anyone reads, and few enough to load at once."""

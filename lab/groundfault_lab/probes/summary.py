@@ -25,9 +25,9 @@ from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.review.reviewed_runs import MissedErrors, ReviewedRuns
 from groundfault.probes.review.statuses import Status
 from groundfault.probes.running.runs import BASE, ProbeRow
-from groundfault.probes.use import comparison
-from groundfault.probes.use.comparison import PRIMARY, ComponentEffect, Difference, Duel, Rate
-from groundfault.probes.use.endpoints import PooledRuns, Results, RunEndpoints, SharedKeys
+from groundfault_lab.probes import comparison
+from groundfault_lab.probes.comparison import PRIMARY, ComponentEffect, Difference, Duel, Rate
+from groundfault_lab.probes.endpoints import PooledRuns, Results, RunEndpoints, SharedKeys
 
 SCHEMA_VERSION: Literal[1] = 1
 """Rises when a field goes away or changes its meaning; `ProbeTables.load` converts older versions

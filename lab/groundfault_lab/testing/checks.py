@@ -23,9 +23,9 @@ from groundfault.errors import RuleError
 from groundfault.finders import Finder
 from groundfault.judges.rule import Ruling
 from groundfault.stats import bits
-from groundfault.testing.calibration import AnyWorld, calibrate, resolve_plan, run_rule
-from groundfault.testing.card import Card
-from groundfault.testing.worlds import PlantedEffect, World
+from groundfault_lab.testing.calibration import AnyWorld, calibrate, resolve_plan, run_rule
+from groundfault_lab.testing.card import Card
+from groundfault_lab.testing.worlds import PlantedEffect, World
 
 FAST = (
     World(units=115),

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.stats.bits import Bits, pack, words
-from groundfault.stats.slice_kernels import bound_scores, set_bits
+from groundfault_lab.stats.slice_kernels import bound_scores, set_bits
 
 # rounds, of 40 bits and more each, before numbers of very different sizes are left to `math.fsum`
 _ROUNDS = 3

@@ -17,7 +17,7 @@ from groundfault.sequential import Pool, SequentialAudit, SequentialPlan, polici
 from groundfault.sequential.answers import replay
 from groundfault.sequential.policies import Policy, Query
 from groundfault.sequential.record import ASKED, TOLD, AuditEvent
-from groundfault.testing.checks import require
+from groundfault_lab.testing.checks import require
 
 CLAIMS: dict[str, dict[str, Any]] = {
     "population": {},

@@ -22,7 +22,7 @@ from groundfault.engines import (
     find_disagreements,
     name_difference,
 )
-from groundfault.testing.checks import require
+from groundfault_lab.testing.checks import require
 
 EDGES = pl.DataFrame(
     {

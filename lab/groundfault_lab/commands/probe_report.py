@@ -27,13 +27,13 @@ from groundfault.cli.settings import (
 )
 from groundfault.errors import InputError, PlanError
 from groundfault.probes.running.runs import LEDGER
-from groundfault.probes.use.arena import LeaderboardRow, arena as run_arena, load_replay
 from groundfault.render.page import Number, Table, Words, tabulate
+from groundfault_lab.probes.arena import LeaderboardRow, arena as run_arena, load_replay
 
 if TYPE_CHECKING:
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
-    from groundfault.probes.use.release import PackageCheck
-    from groundfault.probes.use.summary import Summary
+    from groundfault_lab.probes.release import PackageCheck
+    from groundfault_lab.probes.summary import Summary
 
 
 def _open_review(
@@ -47,7 +47,7 @@ def _open_review(
         Reason for ending the blind review; it is recorded.
     """
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
-    from groundfault.probes.use.summary import Summary
+    from groundfault_lab.probes.summary import Summary
 
     audit = ReviewedRuns(runs, store)
     summary = Summary.of(audit, control)
@@ -112,10 +112,10 @@ def report(
     seed : N
         Seed of the permutations that judge components and families.
     """
-    from groundfault.probes.use.summary import ProbeSummary, ReviewCounts
-    from groundfault.render import probe_page
     from groundfault.render.html import html as set_html
     from groundfault.render.markdown import markdown
+    from groundfault_lab.pages import probe_page
+    from groundfault_lab.probes.summary import ProbeSummary, ReviewCounts
 
     audit, summary = _open_review(runs, options["store"], control, unblind=options["unblind"])
     title = Path(runs).absolute().name
@@ -132,7 +132,7 @@ def report(
     )
     notes: list[str] = []
     if evidence or audit_dir:
-        from groundfault.probes.use import evidence as source
+        from groundfault_lab.probes import evidence as source
 
         rows = source.select_rows(summary, policy or summary.control)
         notes.append(source.ASSUMPTION)
@@ -173,8 +173,8 @@ def release(
     check
         Take RUNS as a package and recompute its hashes, counts and tables.
     """
-    from groundfault.probes.use import release as package
-    from groundfault.render.probe_page import set_tables
+    from groundfault_lab.pages.probe_page import set_tables
+    from groundfault_lab.probes import release as package
 
     if check:
         if out or unblind or store:
@@ -198,7 +198,7 @@ def _list_differences(result: PackageCheck) -> Iterator[str]:
 
 def _write_evidence(rows: Any, summary: Summary, place: Path) -> Iterator[str]:
     """Write components and families as a table, and say how to judge them."""
-    from groundfault.probes.use import evidence as source
+    from groundfault_lab.probes import evidence as source
 
     evidence = source.evidence(rows, summary.statuses, summary.grammar)
     judge = source.write(evidence, source.candidates(rows, summary.grammar), place)
@@ -210,7 +210,7 @@ def _write_audits(
     rows: Any, summary: Summary, audit: ReviewedRuns, options: Mapping[str, Any], place: Path
 ) -> Iterator[str]:
     """Audit components and families, and write a report of each."""
-    from groundfault.probes.use.evidence import run_audits
+    from groundfault_lab.probes.evidence import run_audits
 
     # where looks were recorded by 0.1, beside what the run itself records
     ledger = call(choose_ledger, options, earlier=[audit.runs.folder / LEDGER])

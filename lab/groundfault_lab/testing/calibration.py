@@ -17,8 +17,8 @@ from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
 from groundfault.errors import InputError, PlanError
 from groundfault.judges.rule import Ruling, rule
-from groundfault.testing.card import MILLION, Card, CardRow, Promise
-from groundfault.testing.worlds import Permuted, PlantedEffect, World
+from groundfault_lab.testing.card import MILLION, Card, CardRow, Promise
+from groundfault_lab.testing.worlds import Permuted, PlantedEffect, World
 
 AnyWorld = World | Permuted
 

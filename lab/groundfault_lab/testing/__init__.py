@@ -12,20 +12,23 @@ from typing import TYPE_CHECKING
 from groundfault.base.registry import open_front_door
 
 if TYPE_CHECKING:
-    from groundfault.testing.calibration import calibrate as calibrate
-    from groundfault.testing.card import Card as Card
-    from groundfault.testing.checks import check_finder as check_finder, check_judge as check_judge
-    from groundfault.testing.counting import check_counter as check_counter
-    from groundfault.testing.formats import (
+    from groundfault_lab.testing.calibration import calibrate as calibrate
+    from groundfault_lab.testing.card import Card as Card
+    from groundfault_lab.testing.checks import (
+        check_finder as check_finder,
+        check_judge as check_judge,
+    )
+    from groundfault_lab.testing.counting import check_counter as check_counter
+    from groundfault_lab.testing.formats import (
         check_exporter as check_exporter,
         check_reader as check_reader,
     )
-    from groundfault.testing.policies import (
+    from groundfault_lab.testing.policies import (
         check_policy as check_policy,
         check_probe_policy as check_probe_policy,
     )
-    from groundfault.testing.worlds import PlantedEffect as PlantedEffect, World as World
+    from groundfault_lab.testing.worlds import PlantedEffect as PlantedEffect, World as World
 
 __getattr__, __dir__, __all__ = open_front_door(
-    __name__, {"Effect": "groundfault.testing.worlds:PlantedEffect"}
+    __name__, {"Effect": "groundfault_lab.testing.worlds:PlantedEffect"}
 )

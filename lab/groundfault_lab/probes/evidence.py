@@ -25,13 +25,13 @@ from groundfault.errors import InputError, PlanError
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.review.statuses import score_row
 from groundfault.probes.running.runs import ProbeRow
-from groundfault.probes.use.comparison import NON_ADAPTIVE, is_adaptive
+from groundfault_lab.probes.comparison import NON_ADAPTIVE, is_adaptive
 
 if TYPE_CHECKING:
     from groundfault.auditing.report import Report
     from groundfault.base.ledgers import LedgerChoice
     from groundfault.probes.review.statuses import Status
-    from groundfault.probes.use.summary import Summary
+    from groundfault_lab.probes.summary import Summary
 
 Unit = Literal["prompt", "task"]
 

@@ -33,9 +33,9 @@ from groundfault.probes.bank.rendering import render
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.review.statuses import Status, items, status_of
 from groundfault.probes.running.runs import BANK, GRAMMAR, LEDGER, MANIFEST, ProbeRow
-from groundfault.probes.use.summary import Summary
 from groundfault.review import Decision, Resolution, resolve
 from groundfault.review.decision import select_latest
+from groundfault_lab.probes.summary import Summary
 
 INDEX, CONFIG, README = "MANIFEST.json", "config.json", "README.md"
 PROMPTS, ROWS, DECISIONS, TABLES, TEXT = (
@@ -358,7 +358,7 @@ def _find_damage(folder: Path, files: Mapping[str, str]) -> Iterable[str]:
 
 def verify_package(folder: Path) -> Verification:
     """Check a package; see `groundfault.verify`."""
-    result = check(folder, load_object("groundfault.render.probe_page:set_tables"))
+    result = check(folder, load_object("groundfault_lab.pages.probe_page:set_tables"))
     what = f"{result.files} files and {result.rows:,} rows add up by themselves"
     return Verification((judge_differences(result.problems, what),))
 

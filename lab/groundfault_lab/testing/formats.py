@@ -18,8 +18,8 @@ from groundfault.errors import InputError
 from groundfault.exports import Exporter, ReportSlices
 from groundfault.readers import Reader
 from groundfault.readers.log import COLUMNS, stack
-from groundfault.testing.checks import fail_in, require
-from groundfault.testing.worlds import PlantedEffect, World
+from groundfault_lab.testing.checks import fail_in, require
+from groundfault_lab.testing.worlds import PlantedEffect, World
 
 _STRANGERS = {
     "empty.json": b"",

@@ -11,8 +11,8 @@ from groundfault.base.deprecation import rename_fields
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.errors import PlanError
-from groundfault.finders.levels import Levels, make_conjunction, select_searchable
 from groundfault.slicing.parameters import Parameters
+from groundfault_lab.slicing.levels import Levels, make_conjunction, select_searchable
 
 # draws for each candidate that is wanted; with narrow tables fewer different ones may exist
 _TRIES = 100
