@@ -44,6 +44,7 @@ When the null of a *group* implies the null above
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -141,17 +142,17 @@ class Bet:
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, kind(value))
 
-    @property
+    @cached_property
     def source(self) -> str:
         """Return where its alternative comes from: one of `SOURCES`."""
         return self.name.removeprefix("sr-").removeprefix("cusum-")
 
-    @property
+    @cached_property
     def starts(self) -> str:
         """Return when shares of the wealth start: ``once``, ``uniform`` or ``heavy-tailed``."""
         return "once" if self.name == self.source else self.shares
 
-    @property
+    @cached_property
     def alternatives(self) -> tuple[float, ...]:
         """Return the fixed alternatives; none for ``lr-pred`` and ``agrapa``."""
         if self.source == "lr" and self.alternative is not None:

@@ -14,7 +14,7 @@ from groundfault.base.deprecation import rename_members, warn_renamed
 from groundfault.base.machine import version
 from groundfault.errors import InputError
 from groundfault.sequential.bets import Shares
-from groundfault.sequential.draws import Cells, SealedKey
+from groundfault.sequential.draws import SealedKey
 from groundfault.sequential.plan import (
     ClaimName,
     Sampling,
@@ -22,6 +22,7 @@ from groundfault.sequential.plan import (
     from_stored_names,
     to_stored_names,
 )
+from groundfault.sequential.policies import Cells
 from groundfault.sequential.pool import from_hex
 from groundfault.sequential.record import LedgerPlace, write_pair
 from groundfault.sequential.stored_result import StoredResult

@@ -68,9 +68,9 @@ import numpy as np
 from groundfault.base.arrays import Bools, Floats
 from groundfault.errors import PlanError
 from groundfault.sequential.certificate import GroupCount
-from groundfault.sequential.draws import Cells, Draws
+from groundfault.sequential.draws import Draws
 from groundfault.sequential.plan import SequentialPlan
-from groundfault.sequential.policies import History, Query
+from groundfault.sequential.policies import Cells, History, Query
 from groundfault.sequential.pool import ALL, Pool
 from groundfault.sequential.two_null_test import EProcessPair
 from groundfault.stats.betting import conditional_threshold, is_refuted

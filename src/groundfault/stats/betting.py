@@ -34,6 +34,7 @@ _LEVELS = 512  # different scores that bets tell apart
 _MEANS = 61  # means that are tried, where the least wealth lies
 # no unit staked becomes more than this much: a threshold of 1 would allow an infinite bet
 LARGEST_BET = 1e6
+_TINY = np.finfo(float).tiny
 ROUNDING = 1e-9  # relative: what rounding may add to sums of scores and to thresholds
 
 
@@ -61,19 +62,15 @@ def factor(score: Floats, forecast: Floats, threshold: Floats) -> Floats:
         was seen and the score's conditional expectation is at least the threshold.
     """
     # not 0: the quotients below divide by it
-    level = np.clip(threshold, np.finfo(float).tiny, 1.0)
+    level = np.minimum(np.maximum(threshold, _TINY), 1.0)
     forecast = np.minimum(forecast, level)
     room = 1.0 - level
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        bet = np.where(
-            room > 0, np.minimum((level - forecast) / (level * room), LARGEST_BET), LARGEST_BET
-        )
+        # fmin: at a threshold of 1 the quotient is no number, or infinite
+        bet = np.fmin((level - forecast) / (level * room), LARGEST_BET)
     on_pass = np.maximum(forecast / level, 1.0 - LARGEST_BET * room)
-    on_fail = 1.0 + bet * level
-    staked = threshold > 0
-    on_pass, on_fail = np.where(staked, on_pass, 1.0), np.where(staked, on_fail, 1.0)
-    result: Floats = score * on_pass + (1.0 - score) * on_fail
-    return result
+    result: Floats = score * on_pass + (1.0 - score) * (1.0 + bet * level)
+    return np.where(threshold > 0, result, 1.0)
 
 
 def is_refuted(threshold: Floats) -> NDArray[np.bool_]:

@@ -67,6 +67,77 @@ class Query:
     offered="available",
 )
 @dataclass(frozen=True, eq=False)
+class Cells:
+    """The coarsest partition of N cases of which every group is a union.
+
+    Where groups overlap, draws from one use up a part of another, and what is left of that one is
+    no sample of it any more. Inside a cell nothing distinguishes the cases that are left from those
+    that were drawn. A draw from a group is therefore made from its cells, each as likely as its
+    share of the *whole* group.
+
+    Attributes
+    ----------
+    numbers : intp array, shape (N,)
+        The cell of each case: 0, 1, 2, ...
+    members : bool array, shape (G, N)
+    """
+
+    numbers: Places
+    members: Bools
+
+    @classmethod
+    def of(cls, members: Bools) -> Cells:
+        """Return the cells of groups, bool, shape (G, N)."""
+        packed = np.packbits(members, axis=0).T
+        numbers = np.unique(packed, axis=0, return_inverse=True)[1].reshape(-1)
+        return cls(numbers.astype(np.intp), members)
+
+    @cached_property
+    def first(self) -> Places:
+        """Return the position of the first case of each of the C cells."""
+        return np.unique(self.numbers, return_index=True)[1]
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """Count all cases by group and cell: shape (G, C)."""
+        return self.count(np.ones(len(self.numbers), dtype=np.bool_))
+
+    def count(self, cases: Bools) -> Ints:
+        """Count some of the cases by group and cell: shape (G, C)."""
+        counts = np.bincount(self.numbers[cases], minlength=len(self.first))
+        return self.members[:, self.first] * counts
+
+    def find_open(self, available: Bools) -> Bools:
+        """Return the cases whose cell has a case left, labelled themselves or not: bool, shape
+        (N,).
+        """
+        return self._has_rest(available)[self.numbers]
+
+    def _has_rest(self, available: Bools) -> Bools:
+        return np.bincount(self.numbers[available], minlength=len(self.first)) > 0
+
+    def find_rest(self, position: int, available: Bools) -> Bools:
+        """Return the cases that are left of the cell of a case: bool, shape (N,)."""
+        return np.asarray(available & (self.numbers == self.numbers[position]))
+
+    def compute_thresholds(self, threshold: float, available: Bools) -> tuple[Floats, Floats]:
+        """Compute the thresholds of a draw from each group: two float64 arrays, shape (G,).
+
+        If a group's mean is at least ``threshold``, the mean of its cells that have a case left is
+        at least the first; if it is at most ``threshold``, it is at most the second. Both are the
+        threshold itself as long as no cell is used up; ``-inf`` and ``inf`` where all are.
+        """
+        sizes = self.sizes.sum(axis=1).astype(np.float64)
+        open_sizes = (self.sizes @ self._has_rest(available)).astype(np.float64)
+        # of a cell that is used up nothing is assumed but that its mean lies in [0, 1]
+        lost = sizes - open_sizes
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low = np.where(lost > 0, (threshold * sizes - lost) / open_sizes, threshold)
+            high = np.where(lost > 0, threshold * sizes / open_sizes, threshold)
+        return low, high
+
+
+@dataclass(frozen=True, eq=False)
 class History:
     """All that a policy may know: N cases, G groups, and the scores of T rounds.
 

@@ -237,7 +237,9 @@ class Adaptive:
             predictions = self._predict(history)
         if history.anywhere:
             return _query_cases(history, predictions, wander, insist)
-        return _query_group(history, predictions, wander, insist, rng)
+        features = self._features.of(history)
+        rests = predict_group_rests(history, features, predictions[:, features.cells.first])
+        return _query_group(history, *rests, wander, insist, rng)
 
     def _predict(self, history: History) -> Floats:
         """Return the predictions of each network for each case, from where the last history ended:
@@ -277,9 +279,13 @@ def _query_cases(history: History, predictions: Floats, wander: bool, insist: bo
 
 
 def _query_group(
-    history: History, predictions: Floats, wander: bool, insist: bool, rng: np.random.Generator
+    history: History,
+    useful: Places,
+    means: Floats,
+    wander: bool,
+    insist: bool,
+    rng: np.random.Generator,
 ) -> Query | None:
-    useful, means = predict_group_rests(history, predictions)
     if not len(useful):
         return None
     if wander:

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.base.arrays import Bools, Floats, Places
+from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.base.deprecation import rename_attributes, rename_members
 from groundfault.base.machine import one_thread
 from groundfault.errors import PlanError
-from groundfault.sequential.policies import History, Query
+from groundfault.sequential.policies import Cells, History, Query
 
 # sizes of features: more cost time in every round, and a few hundred scores do not fill them
 _COMPONENTS, _CUTS, _WAVES = 32, 7, 32
@@ -24,7 +24,7 @@ _PAPERS_LENGTH = 19.5  # root mean squared length of the embeddings in the paper
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """N cases as learners see them. Nothing here knows a score.
+    """N cases as learners see them, of C kinds. Nothing here knows a score.
 
     Attributes
     ----------
@@ -34,6 +34,13 @@ class Features:
 
     embedding: Floats | None
     members: Bools
+
+    @cached_property
+    def cells(self) -> Cells:
+        """Return the C kinds of cases: without an embedding those of the same groups are alike."""
+        if self.embedding is None:
+            return Cells.of(self.members)
+        return Cells(np.arange(self.members.shape[1]), self.members)
 
     @cached_property
     def groups(self) -> Floats:
@@ -120,13 +127,16 @@ class Cache:
         return last
 
 
-def predict_group_rests(history: History, predictions: Floats) -> tuple[Places, Floats]:
+def predict_group_rests(
+    history: History, features: Features, predictions: Floats
+) -> tuple[Places, Floats]:
     """Open groups below the threshold, and the predicted mean of the rest of each.
 
     Parameters
     ----------
     history : History
-    predictions : float64 array, shape (K, N)
+    features : Features
+    predictions : float64 array, shape (K, C)
 
     Returns
     -------
@@ -134,7 +144,7 @@ def predict_group_rests(history: History, predictions: Floats) -> tuple[Places, 
     means : float64 array, shape (K, U)
     """
     useful = np.flatnonzero(history.open & (history.rest_targets > 0))
-    rest = (history.members & history.available)[useful].astype(np.float64)
+    rest = features.cells.count(history.available)[useful]
     return useful, predictions @ (rest / rest.sum(axis=1, keepdims=True)).T
 
 
@@ -268,7 +278,7 @@ class LabelledData:
 
 
 Learner = Callable[[LabelledData, np.random.Generator], Floats]
-"""A function from scores to draws, shape (K, N); pure but for the generator."""
+"""A function from scores to draws for each kind, shape (K, C); pure but for the generator."""
 
 
 def logistic(labels: LabelledData, rng: np.random.Generator) -> Floats:
@@ -286,14 +296,18 @@ def gaussian_process(labels: LabelledData, rng: np.random.Generator) -> Floats:
 
 def _linear(labels: LabelledData, embedded: Floats, rng: np.random.Generator) -> Floats:
     """Draw from a logistic model with normal weights, by Laplace's approximation."""
-    parts = [np.ones((len(embedded), 1)), embedded, labels.features.groups]
+    features, first = labels.features, labels.features.cells.first
+    parts = [np.ones((len(first), 1)), embedded[first], features.groups[first]]
     widths = [part.shape[1] for part in parts]
     kinds = [(_INTERCEPT,), *(_SCALES if width else (0.0,) for width in widths[1:])]
     columns = np.hstack(parts)
     scales = np.array([np.repeat(draws, widths) for draws in product(*kinds)])
-    mode, precision, evidence = _laplace(
-        columns[labels.positions] * scales[:, None], labels.scores, labels.logit
-    )
+    # cases of a kind are one row that counts as often as there are scores
+    labelled, row = np.unique(features.cells.numbers[labels.positions], return_inverse=True)
+    counts = np.bincount(row)
+    means = np.bincount(row, labels.scores) / counts
+    rows = columns[labelled] * scales[:, None]
+    mode, precision, evidence = _laplace(rows, means, labels.logit, counts)
     # scales are averaged by marginal likelihood (MacKay, 1992): choosing the best of them would
     # make early predictions too sure
     share = np.exp(evidence - evidence.max())
@@ -306,21 +320,24 @@ def _linear(labels: LabelledData, embedded: Floats, rng: np.random.Generator) ->
     return _sigmoid(logits)
 
 
-def _laplace(rows: Floats, scores: Floats, offset: float) -> tuple[Floats, Floats, Floats]:
-    """Return mode (S, d), precision (S, d, d), log evidence (S,) of normal weights; rows (S, n,
-    d).
+def _laplace(
+    rows: Floats, scores: Floats, offset: float, counts: Ints
+) -> tuple[Floats, Floats, Floats]:
+    """Return mode (S, d), precision (S, d, d), log evidence (S,) of normal weights.
+
+    Rows (S, n, d) have mean scores (n,) of so many cases each (n,).
     """
     mode, prior = np.zeros((rows.shape[0], rows.shape[2])), np.eye(rows.shape[2])
     transposed = np.swapaxes(rows, 1, 2)
     for _ in range(_NEWTON):
         chance = _sigmoid(offset + (rows @ mode[..., None])[..., 0])
         # a curvature that is nearly zero would send Newton's step far out
-        curve = np.maximum(chance * (1 - chance), _MIN_CURVE)
+        curve = counts * np.maximum(chance * (1 - chance), _MIN_CURVE)
         precision = transposed @ (rows * curve[..., None]) + prior
-        slope = transposed @ (scores - chance)[..., None] - mode[..., None]
+        slope = transposed @ (counts * (scores - chance))[..., None] - mode[..., None]
         mode = mode + np.linalg.solve(precision, slope)[..., 0]
     logits = offset + (rows @ mode[..., None])[..., 0]
-    fit = (scores * logits - np.logaddexp(0.0, logits)).sum(axis=1)
+    fit = (counts * (scores * logits - np.logaddexp(0.0, logits))).sum(axis=1)
     return mode, precision, fit - (mode**2).sum(axis=1) / 2 - np.linalg.slogdet(precision)[1] / 2
 
 
@@ -331,13 +348,14 @@ def boosted(labels: LabelledData, rng: np.random.Generator) -> Floats:
     ----------
     Friedman (2001), https://doi.org/10.1214/aos/1013203451; Rubin (1981),
     https://doi.org/10.1214/aos/1176345338 (the Bayesian bootstrap)."""
-    splits = labels.features.splits
-    rows = splits[labels.positions].astype(np.float64)
+    splits = labels.features.splits[labels.features.cells.first]
+    places = labels.features.cells.numbers[labels.positions]
+    rows = splits[places].astype(np.float64)
     # exponential weights are the Bayesian bootstrap: no score is left out, however few there are
-    weights = rng.exponential(size=(_BAGS, len(labels.positions)))
+    weights = rng.exponential(size=(_BAGS, len(places)))
     logits = np.full((_BAGS, len(splits)), labels.logit)
     for _ in range(_ROUNDS):
-        chance = _sigmoid(logits[:, labels.positions])
+        chance = _sigmoid(logits[:, places])
         slope, curve = weights * (labels.scores - chance), weights * chance * (1 - chance)
         inside, bend = slope @ rows, curve @ rows + _PENALTY
         outside = slope.sum(axis=1)[:, None] - inside
@@ -409,8 +427,8 @@ class Learned:
         if self.thompson:
             draws = draws[[rng.integers(len(draws))]]
         if history.anywhere:
-            return claim_lowest(history, draws.mean(axis=0))
-        useful, means = predict_group_rests(history, draws)
+            return claim_lowest(history, draws.mean(axis=0)[features.cells.numbers])
+        useful, means = predict_group_rests(history, features, draws)
         if not len(useful):
             return None
         for column, group in enumerate(useful):
