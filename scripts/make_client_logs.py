@@ -161,6 +161,80 @@ def make_many_inspect_logs(folder: Path) -> None:
             )
 
 
+def make_scans(folder: Path) -> None:
+    """Two epochs of eight samples, and a scan: three scanners, of which one has a validation set.
+
+    One scanner crashes on a sample, and one returns several labels.
+    """
+    from inspect_ai import Task, eval
+    from inspect_ai.dataset import Sample
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model
+    from inspect_ai.scorer import includes
+    from inspect_scout import (
+        Result,
+        ValidationCase,
+        ValidationSet,
+        scan,
+        scanner,
+        transcripts_from,
+    )
+
+    def act(messages: list[Any], *_: Any) -> ModelOutput:
+        number = int(messages[0].text.split()[1])
+        said = f"The answer is {number}" if number % 3 else "Sorry, I cannot."
+        output = ModelOutput.from_content("mockllm/model", said)
+        output.usage = ModelUsage(input_tokens=9, output_tokens=3, total_tokens=12)
+        return output
+
+    @scanner(messages="all")
+    def refuses() -> Any:
+        async def look(transcript) -> Result:  # type: ignore[no-untyped-def]
+            said = transcript.messages[-1].text
+            return Result(value="cannot" in said, explanation=said)
+
+        return look
+
+    @scanner(messages="all")
+    def n_words() -> Any:
+        async def look(transcript) -> Result:  # type: ignore[no-untyped-def]
+            if transcript.task_id == "q1":
+                raise ValueError("an odd transcript")
+            return Result(value=len(transcript.messages[-1].text.split()))
+
+        return look
+
+    @scanner(messages="all")
+    def signs() -> Any:
+        async def look(transcript) -> list[Result]:  # type: ignore[no-untyped-def]
+            said = transcript.messages[-1].text
+            return [Result(value=True, label=word) for word in ("Sorry", "answer") if word in said]
+
+        return look
+
+    folder.mkdir(parents=True, exist_ok=True)
+    os.chdir(folder)
+    samples = [Sample(id=f"q{n}", input=f"Say {n} please", target=str(n)) for n in range(8)]
+    (log,) = eval(
+        Task(dataset=samples, scorer=includes(), name="say"),
+        model=get_model("mockllm/model", custom_outputs=act, memoize=False),
+        epochs=2,
+        log_dir="logs",
+        display="none",
+        max_samples=1,
+    )
+    cases = [
+        ValidationCase(id=one.uuid, target=one.id in ("q0", "q3", "q4"))
+        for one in log.samples or ()
+    ]
+    scan(
+        [refuses(), n_words(), signs()],
+        transcripts=transcripts_from("logs"),
+        scans="scans",
+        validation={"refuses": ValidationSet(cases=cases)},
+        max_processes=1,
+    )
+
+
 def make_promptfoo_logs(folder: Path) -> None:
     """A pass, a failure, a refusal, and a grading model that is down, in four files."""
     if PROMPTFOO is None:
@@ -326,6 +400,7 @@ def make_lm_eval_logs(folder: Path) -> None:
 
 CLIENTS: dict[str, Callable[[Path], None]] = {
     "inspect": make_inspect_logs,
+    "scans": make_scans,
     "promptfoo": make_promptfoo_logs,
     "deepeval": make_deepeval_logs,
     "lm_eval": make_lm_eval_logs,

@@ -28,6 +28,7 @@ class Timing(StrEnum):
 
 OPTIONS = {
     Timing.KNOWN: ("allow_leakage", "--allow-leakage"),
+    Timing.DURING: ("during", "--during"),
     Timing.MEASURED: ("instrument", "--instrument"),
     Timing.FOLLOWS: ("post_outcome", "--post-outcome"),
 }
@@ -72,7 +73,8 @@ def find_stages(evidence: Evidence, shares: Mapping[str, float]) -> tuple[Column
     """
     roles = evidence.roles
     told = list_conversations(evidence.frame)
-    columns = {*evidence.attributes, *roles.instrument, *roles.post_outcome, *told}
+    declared = {*roles.instrument, *roles.post_outcome, *roles.during}
+    columns = {*evidence.attributes, *declared, *told}
     return tuple(
         ColumnStage(name, Timing.DURING, "holds what was said and done")
         if name in told
@@ -86,6 +88,8 @@ def _find_stage(name: str, evidence: Evidence, share: float) -> ColumnStage:
     roles = evidence.roles
     if name in roles.post_outcome:
         return ColumnStage(name, Timing.FOLLOWS, "declared")
+    if name in roles.during:
+        return ColumnStage(name, Timing.DURING, "declared")
     if name in roles.allow_leakage:
         return ColumnStage(name, Timing.KNOWN, "declared")
     if name in roles.known:

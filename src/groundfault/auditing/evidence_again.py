@@ -118,7 +118,7 @@ def scan_evidence_again(data: ReportData, place: Path, evidence: Places | None) 
     """Name the table of a report by counts, for the engine that the report names."""
     assert data.manifest.derivation is not None
     roles = to_plain(data.manifest.roles)
-    names = ("model", "repeat", "numbered", "count_as_failed", "known", "scale", "passes")
+    others = "model repeat numbered count_as_failed known scale passes during".split()
     source = _find_table(evidence, data.manifest.sources, place)
     if isinstance(source, tuple):
         raise InputError("a report by counts names files, and this one something else")
@@ -127,7 +127,7 @@ def scan_evidence_again(data: ReportData, place: Path, evidence: Places | None) 
         source,
         engine=settings.get("engine", ""),
         table=settings.get("table", ""),
-        **{role: column for role, column in roles.items() if role not in names},
+        **{role: column for role, column in roles.items() if role not in others},
     )
 
 

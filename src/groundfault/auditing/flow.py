@@ -221,7 +221,8 @@ def judge_audit(
             results = replace(results, named=named)
             told = JudgedTranscripts()
             is_told = not (prepared.compare or isinstance(prepared, CountedAudit))
-            if is_told and has_transcripts(prepared.evidence.frame):
+            runs = prepared.evidence
+            if is_told and (runs.roles.during or has_transcripts(runs.frame)):
                 step = "the search of transcripts"
                 told = attempt(prepared.failures, step, told, _judge_transcripts, prepared, named)
             results = replace(results, told=told)

@@ -259,6 +259,8 @@ def require_cause(audit: PreparedAudit, candidate: Candidate) -> None:
             raise RuleError(f"{start} the outcome: {candidate.rule!r} explains failures by failing")
         if column in roles.post_outcome:
             raise RuleError(f"{start} {column!r}, which was declared to follow from the outcome")
+        if column in roles.during:
+            raise RuleError(f"{start} {column!r}, which says how runs fail, and not where")
         if column in audit.leaks:
             raise RuleError(
                 f"{start} {column!r}, which predicts {audit.leaks[column]:.0%} of the rarer "

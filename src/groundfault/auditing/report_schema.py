@@ -248,6 +248,7 @@ class ColumnRoles(_Section, frozen=True, kw_only=True):
     known: tuple[str, ...] = ()
     scale: tuple[float, float] | None = None
     passes: tuple[str, ...] = ()
+    during: tuple[str, ...] = ()
 
 
 class LogReading(_Section, frozen=True, kw_only=True):

@@ -104,6 +104,7 @@ class Evidence:
         ignore: Sequence[str] = (),
         instrument: Sequence[str] = (),
         post_outcome: Sequence[str] = (),
+        during: Sequence[str] = (),
         allow_leakage: Sequence[str] = (),
         count_as_failed: Sequence[str] = (),
     ) -> Evidence:
@@ -121,7 +122,7 @@ class Evidence:
             ``correct``, ``passed`` or ``score`` stops with both calls to choose from.
         scale : pair of float, optional
             Worst and best value of a score such as 1 to 5.
-        passes, ignore, instrument, post_outcome, allow_leakage, count_as_failed : sequence of str
+        passes, ignore, instrument, post_outcome, during, allow_leakage, count_as_failed : sequences
             Values of the outcome that are passes; columns; and statuses. See `Roles`.
 
         Raises
@@ -143,7 +144,7 @@ class Evidence:
         columns = tuple(ignore), tuple(instrument), tuple(post_outcome), tuple(allow_leakage)
         names = outcome, id, model, repeat, group, split, status
         told = dict[str, Any](count_as_failed=tuple(count_as_failed), scale=scale)
-        roles = Roles(*names, is_good, null, *columns, **told, passes=tuple(passes))
+        roles = Roles(*names, is_good, null, *columns, **told, passes=(*passes,), during=(*during,))
         return replace(cls.from_frame(frame, roles, provenance), grading=how)
 
     @classmethod
@@ -161,6 +162,7 @@ class Evidence:
         split: str | None = None,
         ignore: Sequence[str] = (),
         post_outcome: Sequence[str] = (),
+        during: Sequence[str] = (),
         allow_leakage: Sequence[str] = (),
         count_as_failed: Sequence[str] = (),
         progress: Progress | None = None,
@@ -186,7 +188,7 @@ class Evidence:
         conflicts : {"error", "keep"}
             Stop where logs give one id two texts, or one answer two results; or keep both. Kept
             are different examples, or repeats of one example and model.
-        group, split, ignore, post_outcome, allow_leakage, count_as_failed
+        group, split, ignore, post_outcome, during, allow_leakage, count_as_failed
             As in `from_table`.
         progress : callable, optional
             Called with a message at each step.
@@ -204,18 +206,12 @@ class Evidence:
         """
         from groundfault.readers.importing import read_logs
 
-        logs = read_logs(
-            sources,
-            scorer=scorer,
-            disagreement=disagreement,
-            reader=reader,
-            map=map,
-            scale=scale,
-            conflicts=conflicts,
-            progress=progress,
-        )
-        lists = {"ignore": ignore, "post_outcome": post_outcome, "allow_leakage": allow_leakage}
-        roles = logs.roles.join(group, split, {**lists, "count_as_failed": count_as_failed})
+        how = dict[str, Any](scorer=scorer, disagreement=disagreement, reader=reader, map=map)
+        how |= {"scale": scale, "conflicts": conflicts, "progress": progress}
+        logs = read_logs(sources, **how)
+        lists = {"ignore": ignore, "post_outcome": post_outcome, "during": during}
+        lists |= {"allow_leakage": allow_leakage, "count_as_failed": count_as_failed}
+        roles = logs.roles.join(group, split, lists)
         # nobody else holds the table: sorted in place, it is in memory once
         read = dict[str, Any](account=logs.account, reading=logs.reading, log_rows=logs.rows)
         read["in_place"] = True
@@ -291,7 +287,7 @@ class Evidence:
         if self.fixed_attributes is not None:
             return self.fixed_attributes
         roles = self.roles
-        others = {*roles.columns, *roles.ignore, *roles.instrument, *roles.post_outcome}
+        others = {*roles.columns, *roles.apart}
         others.update(list_conversations(self.frame))
         names = [c for c in self.frame.columns if c not in others]
         if self.frame.height == self.frame[self.roles.id or ""].n_unique():

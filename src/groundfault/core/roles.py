@@ -21,7 +21,7 @@ _MOST_COLUMNS = 20_000
 _COLUMNS = ("outcome", "id", "model", "repeat", "group", "split", "status")
 """Roles that one column may hold, in a fixed order."""
 
-LISTS = ("ignore", "post_outcome", "allow_leakage")
+LISTS = ("ignore", "post_outcome", "during", "allow_leakage")
 """Roles that hold any number of columns, and that a user may name for tables and for logs."""
 
 _OLD_KEYS = {"empty": "null_outcome", "allow_leak": "allow_leakage"}
@@ -64,6 +64,9 @@ class Roles:
         judge.
     post_outcome : tuple of str
         Column that is a consequence of failing, so no candidate may use it.
+    during : tuple of str
+        Column made from the whole run, such as the verdict of a scanner or of a judge. It says how
+        runs fail, so no rule may use it.
     allow_leakage : tuple of str
         Skip the leakage check for this column, although it predicts the outcome almost perfectly.
         Other columns that do are taken for consequences of it.
@@ -99,11 +102,17 @@ class Roles:
     known: tuple[str, ...] = ()
     scale: tuple[float, float] | None = None
     passes: tuple[str, ...] = ()
+    during: tuple[str, ...] = ()
 
     @property
     def trusted(self) -> frozenset[str]:
         """Return the columns that no leak rule asks about: known by the format, or allowed."""
         return frozenset((*self.known, *self.allow_leakage))
+
+    @property
+    def apart(self) -> frozenset[str]:
+        """Return the columns that describe an answer or follow from it, or that are ignored."""
+        return frozenset((*self.ignore, *self.instrument, *self.post_outcome, *self.during))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -287,7 +296,7 @@ def add_parts(frame: pl.DataFrame, roles: Roles) -> None:
     its length and whether it has each of its most frequent elements, a struct its fields. A path
     such as law/contract/sale gives its beginning at each level.
     """
-    others = {*roles.columns, *roles.ignore, *roles.instrument, *roles.post_outcome}
+    others = {*roles.columns, *roles.apart}
     wholes = [frame[name] for name in frame.columns if name not in others]
     for whole in wholes:
         parts = {f"{whole.name}.{name}": part for name, part in _split(whole)}

@@ -30,6 +30,7 @@ from groundfault.core.roles import Roles, read_roles
 from groundfault.errors import InputError, describe_missing, first_line
 from groundfault.readers.account import Account, LogRead
 from groundfault.readers.configurations import Setup, name_configurations, split_source
+from groundfault.readers.inspect_layout import is_scan, join_scans
 from groundfault.readers.log import ORIGIN, RUN, PackedRows
 from groundfault.readers.log_rows import LogRows
 from groundfault.readers.mapped import Mapped
@@ -116,10 +117,13 @@ def read_logs(
     mapped = Mapped.of(map)
     if mapped is not None and scale is None:
         _require_direction(mapped)
-    logs, unread = _find(sources, _readers(reader, mapped), reader, report)
+    logs, unread, scans = _find(sources, _readers(reader, mapped), reader, report)
     rows = replace(_read_all(logs, tuple(unread), report), conflicts=conflicts)
     report("putting the logs together")
     frame, roles, account = rows.choose(scorers, disagreement=disagreement, scale=scale)
+    if scans:
+        report("joining scans")
+        frame, roles, account = join_scans(frame, roles, account, scans)
     reading: dict[str, Any] = {"reader": readers.name_of(reader) if reader else None}
     reading |= {"map": msgspec.to_builtins(mapped), "scorer": list(scorers) or None}
     reading |= {"scale": scale, "conflicts": conflicts, "disagreement": disagreement}
@@ -316,20 +320,22 @@ def _find(
     candidates: dict[str, readers.Reader],
     reader: str | readers.Reader | None,
     report: Progress,
-) -> tuple[list[NamedLog], list[str]]:
-    """Find every log of the sources with its name and reader, and the files no reader knows."""
+) -> tuple[list[NamedLog], list[str], list[Path]]:
+    """Find every log of the sources with its name and reader, files no reader knows, and scans."""
     logs: dict[tuple[str, Path], NamedLog] = {}
-    unread: list[Path] = []
+    unread, scans = list[Path](), list[Path]()
     for alias, place in map(split_source, sources):
         for path in _expand(place):
-            before = len(logs)
-            for log in _recognise(path, candidates, unread, top=True):
+            before = len(logs) + len(scans)
+            for log in _recognise(path, candidates, unread, scans, top=True):
                 logs[alias, log[0]] = (alias, log)
                 report(f"looking for logs: {len(logs):,} so far")
                 if len(logs) > _MAX_LOGS:
                     raise InputError(f"over {_MAX_LOGS:,} logs; name fewer at a time")
-            if len(logs) == before and (alias, path) not in logs and not path.is_dir():
+            if len(logs) + len(scans) == before and (alias, path) not in logs and not path.is_dir():
                 raise InputError(_unknown(path, readers.name_of(reader) if reader else None))
+    if scans and not logs:
+        raise InputError(f"{scans[0]}: these are scans of runs: name the logs of the runs, too")
     if not logs:
         others = f", but {len(unread):,} other files, such as {_name(unread[0])}" if unread else ""
         names = ", ".join(str(s) for s in sources)
@@ -338,7 +344,7 @@ def _find(
     used = {name: candidates[name] for _, (_, name, _) in logs.values()}
     companions = [pattern for one in used.values() for pattern in getattr(one, "companions", ())]
     rest = [p for p in unread if not any(p.match(pattern) for pattern in companions)]
-    return list(logs.values()), list(map(_name, rest))
+    return list(logs.values()), list(map(_name, rest)), scans
 
 
 def _name(path: Path) -> str:
@@ -358,11 +364,19 @@ def _expand(source: str | Path) -> list[Path]:
 
 
 def _recognise(
-    path: Path, candidates: dict[str, readers.Reader], unread: list[Path], *, top: bool = False
+    path: Path,
+    candidates: dict[str, readers.Reader],
+    unread: list[Path],
+    scans: list[Path],
+    *,
+    top: bool = False,
 ) -> Iterator[LogFile]:
     # a mapping was written for these files, so those that are named are read by it without a sniff
     if top and path.is_file() and "map" in candidates:
         yield path, "map", candidates["map"]
+        return
+    if is_scan(path):
+        scans.append(path)
         return
     for name, reader in candidates.items():
         if reader.sniff(path):
@@ -377,7 +391,7 @@ def _recognise(
         for child in children:
             # symbolic links to folders may form circles
             if not child.name.startswith(".") and not (child.is_dir() and child.is_symlink()):
-                yield from _recognise(child, candidates, unread)
+                yield from _recognise(child, candidates, unread, scans)
     elif not top:
         unread.append(path)
 

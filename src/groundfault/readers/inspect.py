@@ -14,6 +14,7 @@ from groundfault.readers.inspect_layout import (
     Attachments,
     Choice,
     Header,
+    NamedSample,
     Output,
     Sample,
     Score,
@@ -105,6 +106,11 @@ class Inspect:
             settings=run.settings,
             run=text(header.eval.task_id) or "",
         )
+
+    def read_uuids(self, path: Path) -> Iterator[tuple[int, str | None]]:
+        """Yield the uuid of each sample, by which other tools name its transcript."""
+        for position, (sample, _) in enumerate(open_log(path, NamedSample)[1], 1):
+            yield position, text(sample.uuid)
 
     def read_conversations(self, path: Path) -> Iterator[tuple[int, list[Any]]]:
         """Yield the messages of each sample, with its retries, limit, error and explanations."""

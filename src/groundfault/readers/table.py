@@ -26,7 +26,7 @@ from groundfault.readers.table_size import PARQUET, check_texts, warn_of_size
 from groundfault.readers.values import listing, mapping
 
 # a damaged Parquet file may fail an assertion in the library, which is no Exception
-_DAMAGED = (
+DAMAGED = (
     pl.exceptions.PolarsError,
     pl.exceptions.PanicException,
     OSError,
@@ -271,7 +271,7 @@ def _read_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
         raise
     except pl.exceptions.NoDataError:
         raise InputError(f"{path} is empty") from None
-    except _DAMAGED as error:
+    except DAMAGED as error:
         what = f"cannot be read as a table of kind {path.suffix[1:]}: {first_line(error)}"
         if re.search("utf-?8", first_line(error), re.IGNORECASE):
             what = "is not UTF-8 text; convert it first (iconv -f LATIN1 -t UTF-8)"

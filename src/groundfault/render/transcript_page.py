@@ -31,6 +31,10 @@ from groundfault.transcripts.judging import Announcement, Behaviour, TranscriptS
 
 _ALIKE = 3
 """Names of behaviours in one row: more say no more."""
+_WHOLE = (
+    "A line of a whole run is what a scanner, a code or a description says of it. Its like runs "
+    "have as many turns, and the error level holds for these lines by themselves."
+)
 _ROWS = 12
 """Behaviours on a page: those compared come first, then the most frequent."""
 
@@ -48,7 +52,12 @@ def list_sections(report: Report, most: int = _ROWS) -> tuple[Section | None, ..
     if search is None:
         return ()
     return (
-        Section.of(_tabulate_behaviours(report, most), _explain(search), anchor="how-it-fails"),
+        Section.of(
+            _tabulate_behaviours(report, most),
+            _explain(search),
+            *([_WHOLE] * any(one.whole for one in report.behaviours)),
+            anchor="how-it-fails",
+        ),
         Section(
             "What announces failure", _list_announced(report, search, most), anchor="announces"
         ),
@@ -123,7 +132,7 @@ def _tabulate_behaviours(report: Report, most: int) -> Table:
     return tabulate(
         "How it fails",
         _join_alike(report.behaviours),
-        Name[Behaviour]("behaviour", lambda b: b.name),
+        Name[Behaviour]("behaviour", lambda b: f"{b.name} (whole run)" if b.whole else b.name),
         Number[Behaviour]("failing runs", lambda b: _count(b.failing, b.failing_runs)),
         Number[Behaviour]("passing runs", lambda b: _count(b.passing, b.passing_runs)),
         Number[Behaviour]("first turn", lambda b: _write_turn(b.first_turn)),
@@ -138,7 +147,7 @@ def _join_alike(behaviours: Sequence[Behaviour]) -> list[Behaviour]:
     """Return behaviours, those with equal counts as one: they happen in the same runs."""
     alike: dict[tuple[object, ...], list[Behaviour]] = {}
     for one in behaviours:
-        key = (one.failing, one.passing, one.compared, one.failed, one.expected, one.p)
+        key = (one.failing, one.passing, one.compared, one.failed, one.expected, one.p, one.whole)
         alike.setdefault(key, []).append(one)
     names = [words.listing([one.name for one in some], _ALIKE) for some in alike.values()]
     rows = zip(alike.values(), names, strict=True)

@@ -19,6 +19,8 @@ _MAX_NAME = 80
 """Characters of a name that a log gives; the rest is cut."""
 _WRITES = r"(?i)(update|cancel|book|send|delete|remove|write|create|edit|modify|apply|submit|pay)"
 _READS = r"(?i)(get|read|search|list|find|look|query|fetch|view|open|show|check|calculate|ls|cat)"
+_VALUES = 10
+"""Most frequent values of a column of words that are behaviours of their own."""
 _SUBMITTED = 0.5
 """Share of its turns but the last that a grader replies to, from which a call hands in an answer.
 Who has handed one in and still goes on was wrong: that is the outcome, and no behaviour."""
@@ -82,6 +84,34 @@ def find_behaviours(steps: pl.DataFrame, runs: int) -> Behaviours:
     rows = firsts.join(kept.with_row_index("place"), on=["name", "at_end"])
     first[rows["place"].to_numpy(), rows["run"].to_numpy()] = rows["turn"].to_numpy()
     return Behaviours(tuple(kept["name"]), first, kept["at_end"].to_numpy(), turns, untold)
+
+
+def list_flags(columns: pl.DataFrame) -> dict[str, NDArray[np.float64]]:
+    """Return columns about whole runs as 1, 0 or NaN, by name.
+
+    Of a column of words each of its most frequent values is a flag; of numbers, whether they are
+    above their median.
+
+    Examples
+    --------
+    >>> list(list_flags(pl.DataFrame({"tone": ["warm", None], "words": [3, 9], "lies": [0, 1]})))
+    ['tone: warm', 'words above 6', 'lies']
+    """
+    flags: dict[str, NDArray[np.float64]] = {}
+    for column in columns:
+        is_number = column.dtype.is_numeric() or column.dtype == pl.Boolean
+        values = column.cast(pl.Float64) if is_number else column
+        if values.dtype == pl.String:
+            words = values.drop_nulls().value_counts(sort=True)[values.name].to_list()[:_VALUES]
+            parts = {f"{column.name}: {word}": values == word for word in words}
+        elif is_number and not values.drop_nulls().is_in([0.0, 1.0]).all():
+            middle = float(values.median() or 0)  # type: ignore[arg-type]
+            parts = {f"{column.name} above {middle:g}": values > middle}
+        else:
+            parts = {column.name: values} if is_number else {}
+        for name, part in parts.items():
+            flags[name[:_MAX_NAME]] = part.cast(pl.Float64).to_numpy()
+    return flags
 
 
 def _pick(rows: pl.DataFrame, name: pl.Expr | str, most: int | None = None) -> pl.DataFrame:

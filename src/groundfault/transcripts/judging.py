@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from groundfault.base.streams import stream
 from groundfault.core.evidence import Evidence
 from groundfault.stats.intervals import wilson
+from groundfault.stats.multiple import holm
 from groundfault.stats.risk_sets import NEVER, RiskContrasts, contrast_runs
-from groundfault.transcripts.behaviours import Behaviours, find_behaviours
+from groundfault.transcripts.behaviours import find_behaviours, list_flags
 
 Bools = NDArray[np.bool_]
 
@@ -57,6 +58,9 @@ class Behaviour(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Adjusted, two-sided; None where it was not compared.
     modes : tuple of ModeShare
         One for each failure mode.
+    whole : bool
+        Told of whole runs, by a scanner, a code or a description. Then runs of the same task (or
+        model) and of as many turns are compared, and p is adjusted for these alone.
     """
 
     name: str
@@ -71,6 +75,7 @@ class Behaviour(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     expected: float = 0.0
     p: float | None = None
     modes: tuple[ModeShare, ...] = ()
+    whole: bool = False
 
 
 class Announcement(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -157,35 +162,41 @@ def judge_transcripts(
     are in groups and each has one run, neither is tested: runs of a group depend on each other.
     """
     scored = evidence.loss.is_not_null().to_numpy()
-    steps = evidence.transcripts
-    if not len(steps):
+    steps, flags = evidence.transcripts, list_flags(evidence.frame.select(evidence.roles.during))
+    if not (len(steps) or flags):
         return JudgedTranscripts()
     found = find_behaviours(steps.filter(pl.Series(scored).gather(steps["run"])), len(evidence))
-    rows = np.flatnonzero(scored & (found.turns > 0))
+    rows = np.flatnonzero(scored & ((found.turns > 0) | (not len(steps))))
     failed = evidence.loss.fill_null(0.0).to_numpy()[rows] > _FAILED
     tasks, models = _number(evidence, evidence.roles.id), _number(evidence, evidence.roles.model)
     repeated = len(np.unique(tasks[rows])) < len(rows)
     is_free = repeated or evidence.roles.group is None
     used = ~found.at_end & is_free
     first = found.first[:, rows]
+    strata = (tasks if repeated else models)[rows]
+    levels = models[rows] if repeated else np.zeros(len(rows), dtype=np.int64)
     contrasts = contrast_runs(
         first[used],
         found.untold[rows],
         failed,
-        (tasks if repeated else models)[rows],
-        models[rows] if repeated else np.zeros(len(rows), dtype=np.int64),
+        strata,
+        levels,
         LANDMARKS,
         level,
         stream(0, "transcripts"),
         sums=repeated,
     )
     inside = {rule: mask[rows] & failed for rule, mask in (modes or {}).items()}
-    behaviours = _describe(found, first, failed, inside)
+    behaviours = _describe(found.names, first, failed, inside)
     if repeated:
         places = np.flatnonzero(used)
         for j, place in enumerate(places):
             behaviours[place] = _add_contrast(behaviours[place], contrasts, j)
     names = [found.names[place] for place in np.flatnonzero(used)]
+    told = {name: values[rows] for name, values in flags.items()}
+    # as long to the turn: classes of lengths would leave some of what time alone does
+    alike = np.unique(np.stack([strata, found.turns[rows]]), axis=1, return_inverse=True)[1]
+    behaviours += _judge_flags(told, alike.reshape(-1), levels, failed, inside, level, is_free)
     return JudgedTranscripts(
         tuple(sorted(behaviours, key=lambda b: (2.0 if b.p is None else b.p, -b.failing))),
         tuple(_list_announcements(contrasts, names, level)),
@@ -208,11 +219,47 @@ def _number(evidence: Evidence, column: str | None) -> NDArray[np.int64]:
     return evidence.frame[column].cast(pl.String).rank("dense").to_numpy().astype(np.int64) - 1
 
 
+def _judge_flags(
+    flags: Mapping[str, NDArray[np.float64]],
+    alike: NDArray[np.int64],
+    levels: NDArray[np.int64],
+    failed: Bools,
+    inside: Mapping[str, Bools],
+    level: float,
+    is_free: bool,
+) -> list[Behaviour]:
+    """Judge what is told of whole runs among those alike: of one task, and as long.
+
+    Without the length, whatever becomes likelier with time would go with failing.
+    """
+    behaviours = []
+    for name, values in flags.items():
+        known = ~np.isnan(values)
+        first = np.where(values[known] == 1, 1, NEVER).astype(np.int32)[None]
+        parts = {rule: mask[known] for rule, mask in inside.items()}
+        (one,) = _describe([name], first, failed[known], parts)
+        one = msgspec.structs.replace(one, whole=True, first_turn=None)
+        if is_free:
+            # as if each took two turns and it happened in the first: one step is compared
+            length = np.full(first.shape[1], 2)
+            arrays = length, failed[known], alike[known], levels[known]
+            one = _add_contrast(one, contrast_runs(first, *arrays, (), level, stream(0, name)), 0)
+        behaviours.append(one)
+    tested = [place for place, one in enumerate(behaviours) if one.p is not None]
+    adjusted = holm(np.array([behaviours[place].p for place in tested], dtype=np.float64))
+    for place, p in zip(tested, adjusted.tolist(), strict=True):
+        behaviours[place] = msgspec.structs.replace(behaviours[place], p=p)
+    return behaviours
+
+
 def _describe(
-    found: Behaviours, first: NDArray[np.int32], failed: Bools, inside: Mapping[str, Bools]
+    names: Sequence[str],
+    first: NDArray[np.int32],
+    failed: Bools,
+    inside: Mapping[str, Bools],
 ) -> list[Behaviour]:
     failing_runs, behaviours = int(failed.sum()), []
-    for name, turn in zip(found.names, first, strict=True):
+    for name, turn in zip(names, first, strict=True):
         shown = turn < NEVER
         failing = int(shown[failed].sum())
         low, high = wilson(failing, failing_runs, 0.95) if failing_runs else (0.0, 1.0)
