@@ -119,6 +119,9 @@ def test_nothing_found_shows_failures_and_says_what_is_excluded(nothing: Report)
     assert text.count("Such as q") == 3
     assert "A rule that holds for a tenth of the examples and fails in" in text
     assert "would have been named four times in five." in text
+    assert text.index("A rule that holds") < text.index("Such as q")
+    page = Page(html(make_page(nothing))).text
+    assert page.index("A rule that holds") < page.index("Typical failures")
     assert nothing.sample
     without = audit(strength=0.0, texts=False)
     assert not without.sample

@@ -495,7 +495,7 @@ def test_each_mode_shows_its_rule_numbers_and_examples(hostile: Report) -> None:
     for part in (
         "prompt ~* '\\bnot\\b'",
         "82% to 96%",
-        "p = 1.2e-04, corrected for the whole search of 23,000",
+        "p = 0.0001, corrected for the whole search of 23,000",
         "p = 0.003, corrected in the same way, among examples that are in the same earlier modes",
         "(96% of the same examples): ",
         "Fails",

@@ -171,7 +171,7 @@ def compare(summary: Summary, policy: str, model: str | None) -> str:
     if difference.interval:
         low, high = difference.interval
         numbers += f" (95% interval {words.signed(low)} to {words.signed(high)}, Student's)"
-    numbers += f", p = {words.p_value(difference.p)}, {words.plural(len(difference.seeds), 'seed')}"
+    numbers += f", p {words.equal_p(difference.p)}, {words.plural(len(difference.seeds), 'seed')}"
     if difference.p <= LEVEL:
         more = "more" if difference.mean > 0 else "fewer"
         sentence = (

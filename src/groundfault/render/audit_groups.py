@@ -167,7 +167,7 @@ def describe_overall(report: Report) -> str:
     return (
         f"Overall, from {first} to {second}: {words.points(change.change)} points "
         f"({level} interval {words.span(change.interval, words.points)}; "
-        f"p = {words.p_value(change.p)}), {verdict}."
+        f"p {words.equal_p(change.p)}), {verdict}."
     )
 
 
@@ -218,8 +218,8 @@ def describe_elsewhere(finding: Finding) -> str:
     differs = ", is beyond chance" if rest.differs else ", is within chance"
     return (
         f"{words.points(rest.change)} points; the difference, {words.points(rest.difference)} "
-        f"({words.span(rest.interval, words.points)}; adjusted p = "
-        f"{words.p_value(rest.p_adjusted)}){differs}"
+        f"({words.span(rest.interval, words.points)}; adjusted p "
+        f"{words.equal_p(rest.p_adjusted)}){differs}"
     )
 
 

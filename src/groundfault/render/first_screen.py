@@ -41,6 +41,9 @@ def list_first(outline: Outline, *, terminal: bool = False) -> Iterator[Content]
         yield mode_page.list_lead(ModeOutline(report), terminal=terminal)
     # below the modes, none of which is about answers
     yield notice(outline.instrument)
+    # before failures that no rule explains, and after those that one does
+    excluded = describe_excluded(outline)
+    yield None if outline.is_finding else excluded
     sample = next((mode.sample for mode in report.modes if mode.sample), report.sample)
     if terminal and (search is None or search.matrix or not report.modes):
         shown = sample[:1] if report.modes else sample[: mode_page.MAX_LISTED]
@@ -48,7 +51,7 @@ def list_first(outline: Outline, *, terminal: bool = False) -> Iterator[Content]
     elif not report.modes and sample:
         yield mode_page.list_excerpts(sample, "", {"failing": "Typical failures"})
     # of a terminal one sentence alone: what a list is worth, or what nothing found excludes
-    yield None if terminal and outline.is_finding else describe_excluded(outline)
+    yield excluded if outline.is_finding and not terminal else None
     if own := set(report.manifest.own_rules):
         asked = [finding for finding in report.findings if finding.name in own]
         confirmed = words.count(sum(finding.confirmed for finding in asked))

@@ -76,7 +76,7 @@ def describe_match(match: GateMatch) -> str:
     what = "the same examples" if since.shared else "counts of the same rule"
     return (
         f"{match.sentence} Failures there went from {words.rate(since.before)} to "
-        f"{words.rate(since.now)} (p = {words.p_value(since.p)}, by {what})."
+        f"{words.rate(since.now)} (p {words.equal_p(since.p)}, by {what})."
     )
 
 

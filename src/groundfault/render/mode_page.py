@@ -51,6 +51,7 @@ from groundfault.render.page import (
     small,
     tabulate,
 )
+from groundfault.render.words import equal_p
 
 MAX_FULL = 5
 """Modes that a page shows unfolded."""
@@ -320,12 +321,12 @@ def _remark_change(
     yield level, f"{ends} points: the change, for this rule alone"
     yield (
         "Against chance",
-        f"p {_p(mode.p_marginal)}, corrected for the whole search of {rules}, if the two runs "
+        f"p {equal_p(mode.p_marginal)}, corrected for the whole search of {rules}, if the two runs "
         f"could be swapped within {units}",
     )
     yield (
         "Unlike the rest",
-        f"p {_p(mode.p_conditional)}, corrected in the same way, given the change of {units} "
+        f"p {equal_p(mode.p_conditional)}, corrected in the same way, given the change of {units} "
         "elsewhere and in earlier modes",
     )
 
@@ -343,13 +344,13 @@ def _remark_rate(
     whole = "" if outline.search.searched is not None else f" for the whole search of {rules}"
     yield (
         "Against chance",
-        f"p {_p(mode.p_marginal)}, corrected{whole}, if failures were as frequent inside as "
+        f"p {equal_p(mode.p_marginal)}, corrected{whole}, if failures were as frequent inside as "
         "outside",
     )
     if one.earlier:
         yield (
             "Beyond earlier modes",
-            f"p {_p(mode.p_conditional)}, corrected in the same way, among {one.report.unit}s "
+            f"p {equal_p(mode.p_conditional)}, corrected in the same way, among {one.report.unit}s "
             "that are in the same earlier modes",
         )
 
@@ -421,11 +422,6 @@ def _name_outcome(outline: ModeOutline, outcome: str) -> str | Code:
         return outline.name_outcome(outcome)
     name = outline.name_outcome(outcome)
     return words.capital(name) if outcome == EVERY_MODEL else Code(name)
-
-
-def _p(value: float) -> str:
-    text = words.p_value(value)
-    return text if text[:1] in "<>" else f"= {text}"
 
 
 _NAMES: dict[Side, str] = {

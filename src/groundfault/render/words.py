@@ -115,8 +115,16 @@ def ratio_interval(cell: Cell | None) -> str:
 
 
 def p_value(p: float | None) -> str:
-    """Write a p-value at a readable length."""
-    return NONE if p is None else messages.format_p_value(p)
+    """Write a p-value to four digits; a smaller one tells a reader no more."""
+    if p is None:
+        return NONE
+    return "<0.0001" if p < 0.0001 else f"{p:.{3 if p >= 0.001 else 4}f}"
+
+
+def equal_p(p: float | None) -> str:
+    """Write a p-value as it follows the letter: "= 0.031", or "< 0.0001"."""
+    text = p_value(p)
+    return f"< {text[1:]}" if text.startswith("<") else f"= {text}"
 
 
 def level(share: float) -> str:
