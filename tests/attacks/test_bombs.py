@@ -140,6 +140,49 @@ def test_so_it_is_where_a_reader_knows_its_columns(folder: Path) -> None:
         require_refusal(run_program(*words.split(), folder=folder))
 
 
+@pytest.mark.parametrize("engine", ["polars", "duckdb", "spark"])
+@pytest.mark.parametrize("name", [name for name in BOMBS if name.endswith((".parquet", ".pq"))])
+def test_so_it_is_before_an_engine_starts(name: str, engine: str, folder: Path) -> None:
+    words = f"{COMMANDS[0].format(name)} --engine {engine}".split()
+    require_refusal(run_program(*words, folder=folder))
+
+
+@pytest.mark.parametrize("words", ["", "--engine polars"])
+def test_so_it_is_of_many_that_are_small(words: str, folder: Path, tmp_path: Path) -> None:
+    """Each file is within the bound, and all together are not."""
+    place = tmp_path / "parts"
+    place.mkdir()
+    for number in range(30):
+        parquet.write_table(make_zeros(20_000), place / f"{number}.parquet")
+    for path in place.iterdir():
+        assert table_size.measure_table(path) < 1_000_000
+    require_refusal(run_program(*f"{COMMANDS[0].format(place)} {words}".split()))
+
+
+def test_so_it_is_in_a_saved_data_set(folder: Path, tmp_path: Path) -> None:
+    place = tmp_path / "saved"
+    place.mkdir()
+    shutil.copy(folder / "stream.arrow", place / "data.arrow")
+    (place / "state.json").write_text('{"_data_files": [{"filename": "data.arrow"}]}')
+    (place / "dataset_info.json").write_text('{"features": {}}')
+    require_refusal(run_program(*COMMANDS[0].format(place).split()))
+
+
+@pytest.mark.parametrize("words", ["", "--engine duckdb"])
+def test_a_part_larger_than_memory_is_refused(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pl.DataFrame({"id": range(10_000), "error": [0, 1] * 5_000})
+    table.write_parquet(tmp_path / "one.parquet")
+    table.write_parquet(tmp_path / "many.parquet", row_group_size=1_000)
+    monkeypatch.setattr(table_size, "measure_free_memory", lambda: 50_000)
+    command = f"audit {{}} {TABLE} {words}"
+    ending = run_program(*command.format("one.parquet").split(), folder=tmp_path)
+    assert ending.status == 2
+    assert "one.parquet has a part of 0.0 GB" in ending.errors
+    assert table_size.measure_table(tmp_path / "many.parquet") >= 160_000
+
+
 @pytest.mark.parametrize("words", ["", "--scorer x"])
 def test_so_it_is_in_imported_evidence(words: str, folder: Path, tmp_path: Path) -> None:
     place = tmp_path / "evidence"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import stat
@@ -57,11 +58,32 @@ def test_it_listens_at_another_port_only_where_none_was_asked_for() -> None:
 def test_a_unix_socket_is_for_its_owner_and_goes_in_the_end(tmp_path: Path) -> None:
     place = tmp_path / "bench.sock"
     with serving._listen_at_file(str(place)):
-        assert stat.S_IMODE(place.stat().st_mode) & 0o077 == 0
+        assert stat.S_IMODE(place.stat().st_mode) == 0o600
         with pytest.raises(InputError, match=r"bench\.sock"), serving._listen_at_file(str(place)):
             pass
         assert place.exists()
     assert not place.exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
+def test_the_umask_of_the_process_stays_as_it_is(tmp_path: Path) -> None:
+    """Other threads make files meanwhile. Before the file has its mode, nobody can connect."""
+    place, seen = str(tmp_path / "bench.sock"), []
+
+    def look(event: str, given: tuple[object, ...]) -> None:
+        if event == "socket.bind" and given[1] == place:
+            seen.extend(re.findall(r"Umask:\s+(\d+)", Path("/proc/self/status").read_text()))
+
+    sys.addaudithook(look)
+    before = os.umask(0)
+    try:
+        with serving._listen_at_file(place), socket.socket(socket.AF_UNIX) as other:
+            assert stat.S_IMODE(Path(place).stat().st_mode) == 0o600
+            with pytest.raises(ConnectionRefusedError):
+                other.connect(place)
+    finally:
+        os.umask(before)
+    assert seen == ["0000"]
 
 
 @pytest.mark.slow

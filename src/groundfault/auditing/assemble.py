@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import polars as pl
 
 from groundfault.auditing import detectable, messages
 from groundfault.auditing.changes import conclude, measure_change
@@ -42,6 +43,7 @@ from groundfault.auditing.report_schema import (
 from groundfault.auditing.results import AuditResults
 from groundfault.auditing.stored_losses import make_record
 from groundfault.base.machine import version
+from groundfault.core.columns import Kind, list_examples, profile
 from groundfault.core.counted_units import CountedMarks
 from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Finding, Verdict
@@ -53,6 +55,8 @@ from groundfault.stats import bits, multiple
 
 COUNTS = "counts"
 """Kind of the derivation in the manifest, where an engine counted."""
+_ONE_VALUE = "they have at most one value"
+_FEW_EXAMPLES = "each condition on them holds for too few or nearly all examples"
 _TOP_K = 5
 """Findings of the baseline that reports the largest effects: as in the Janus paper."""
 _MAX_EXAMPLES = 5
@@ -65,8 +69,11 @@ _MAX_CORRELATED_UNITS = 20_000
 
 def assemble(results: AuditResults) -> Report:
     """Make the report of an audit."""
-    findings = make_findings(results)
-    return Report.of(_make_data(results, findings), results.audit.library, results.witness)
+    data, audit = _make_data(results, make_findings(results)), results.audit
+    if not data.is_tested:
+        rest = attempt(audit.failures, "unused columns", {}, _explain_rest, audit, data.unused)
+        data = msgspec.structs.replace(data, unused={**data.unused, **rest})
+    return Report.of(data, audit.library, results.witness)
 
 
 def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportData:
@@ -148,6 +155,19 @@ def _list_unused(audit: PreparedAudit) -> dict[str, tuple[str, ...]]:
         why: tuple(c for c in of if c not in read) for why, of in choose_columns(audit)[1].items()
     }
     return {why: names for why, names in left.items() if names}
+
+
+def _explain_rest(
+    audit: PreparedAudit, unused: dict[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """Return why no rule could be made of the other columns, and of which, by reason."""
+    known = {*audit.plan.within, *(name for names in unused.values() for name in names)}
+    rest = list_examples(audit.evidence).select(pl.col(audit.evidence.attributes).exclude(known))
+    by_reason: dict[str, list[str]] = {}
+    for column in profile(rest):
+        reason = _ONE_VALUE if column.kind is Kind.CONSTANT else _FEW_EXAMPLES
+        by_reason.setdefault(reason, []).append(column.name)
+    return {reason: tuple(names) for reason, names in by_reason.items()}
 
 
 def _describe_rows(results: AuditResults, findings: tuple[Finding, ...]) -> dict[str, Any]:

@@ -186,7 +186,7 @@ class CountedAudit(PreparedAudit):
     @cached_property
     def joint(self) -> JointCells | None:
         """Return the cells of all combinations; None where the judge does not read them."""
-        if self.judge.name != JOINT_JUDGE:
+        if self.judge.name != JOINT_JUDGE or not self.library.candidates:
             return None
         return self.count_jointly(range(len(self.library)), holdout=False)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from groundfault.auditing.gate_rows import (
     parse_condition,
     read_gated,
 )
-from groundfault.auditing.messages import describe_missed
+from groundfault.auditing.messages import describe_missed, describe_unused
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import hash_file, report_path
 from groundfault.auditing.report_examples import match_evidence
@@ -245,7 +245,7 @@ def gate(
         compared=baseline is not None,
         detectable=least,
         blind=blind,
-        notes=(*verdict.notes, *(f"left out, since it failed: {step}" for step in now.left_out)),
+        notes=(*verdict.notes, *_say_why_untested(now), *(f"left out, since it failed: {step}" for step in now.left_out)),
         uncompared=_order(verdict.uncompared),
         uniform=now.uniform,
         modes=verdict.modes,
@@ -255,6 +255,14 @@ def gate(
         ),
         asked=_name_inputs((report, baseline), must_detect, level),
     )
+
+
+def _say_why_untested(now: Report) -> Iterator[str]:
+    """Yield why no rule could be tested, where none could."""
+    if not now.is_tested:
+        yield "no rule could be tested"
+        yield from now.hints[: now.doubts]
+        yield from describe_unused(now.unused)
 
 
 def _name_inputs(

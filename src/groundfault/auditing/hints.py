@@ -54,7 +54,7 @@ _Topic = Callable[[AuditResults], Iterator[str]]
 def write_hints(results: AuditResults) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return doubts about the audit as a whole, and other hints, each without a full stop."""
     if isinstance(results.audit, CountedAudit):
-        return (), _ask(results, (_about_counts, _about_unscored_rows, _about_rare_errors))
+        return _ask(results, (_about_no_columns,)), _ask(results, (_about_counts, _about_unscored_rows, _about_rare_errors))
     # what explains single numbers comes last
     others = (
         _about_copies,
@@ -65,7 +65,7 @@ def write_hints(results: AuditResults) -> tuple[tuple[str, ...], tuple[str, ...]
         _about_prevalence,
         _about_approximations,
     )
-    doubts = (_about_crashes, _about_logs, _about_order, _about_suspects)
+    doubts = (_about_no_columns, _about_crashes, _about_logs, _about_order, _about_suspects)
     return _ask(results, doubts), _ask(results, others)
 
 
@@ -75,6 +75,14 @@ def _ask(results: AuditResults, topics: Iterable[_Topic]) -> tuple[str, ...]:
         step = f"the hint {topic.__name__.strip('_').replace('_', ' ')}"
         hints += attempt(results.audit.failures, step, [], lambda: [*topic(results)])  # noqa: B023
     return tuple(hints)
+
+
+def _about_no_columns(results: AuditResults) -> Iterator[str]:
+    if not results.audit.evidence.attributes:
+        yield (
+            "no column describes the examples, so no rule could be tested: add columns to the "
+            "table, such as the topic of each question"
+        )
 
 
 def _about_counts(results: AuditResults) -> Iterator[str]:

@@ -24,6 +24,7 @@ from groundfault.core.rules import literal, quote
 from groundfault.engines import Counter, open_counter
 from groundfault.errors import InputError
 from groundfault.readers.grades import read_grades
+from groundfault.readers.table_size import measure_table
 
 SAMPLE = 20_000
 """Rows that are drawn for what needs rows."""
@@ -107,11 +108,13 @@ class LazyEvidence:
         Raises
         ------
         InputError
-            If there are no such files or columns, or ids are neither text nor whole numbers.
+            If there are no such files or columns, files state far more than they have, or ids are
+            neither text nor whole numbers.
         MissingExtraError
             If the engine is not installed.
         """
         counter = open_counter(engine, source, table)
+        measure_table(*() if table else map(Path, counter.files))
         # what an empty table says of the roles, the first rows say too
         lists = tuple(ignore), tuple(instrument), tuple(post_outcome), tuple(allow_leakage)
         columns = counter.find_schema()

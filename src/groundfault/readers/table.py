@@ -335,12 +335,15 @@ def read_saved(path: Path, numbers: Sequence[str] = ()) -> tuple[pl.DataFrame, t
     state = json_file(path / _STATE, dict[str, Any])
     names = [mapping(each).get("filename") for each in listing(state.get("_data_files"))]
     files = [path / str(name) for name in names]
-    if not files or any(place.parent != path or not place.is_file() for place in files):
-        raise InputError(f"{path / _STATE} names files that are not in {path}")
+    if not files or any(
+        place.parent != path or place.suffix != ".arrow" or not place.is_file() for place in files
+    ):
+        raise InputError(f"{path / _STATE} names files that are not in {path}, or no .arrow")
     if state.get("_indices_data_files"):
         raise InputError(f"{path} is of an old version of datasets: load it and save it again")
     features = mapping(json_file(path / _INFO, dict[str, Any]).get("features"))
     labels = {name: mapping(kind).get("names") for name, kind in features.items()}
+    warn_of_size(files)
     frames = [read_arrow(place) for place in files]
     table = pl.concat(frames, how="vertical_relaxed")
     return _name_labels(table, labels, numbers), (str(path),)

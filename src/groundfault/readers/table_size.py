@@ -62,10 +62,8 @@ def warn_of_size(files: Sequence[Path]) -> None:
     InputError
         If a file is damaged, or states far more than it has.
     """
-    size = sum(
-        measure_table(path) if path.suffix.lower() in _PACKED else path.stat().st_size
-        for path in files
-    )
+    packed = [path for path in files if path.suffix.lower() in _PACKED]
+    size = measure_table(*packed) + sum(p.stat().st_size for p in files if p not in packed)
     free = measure_free_memory()
     if free is None or size * _COPIES <= free:
         return
@@ -78,36 +76,47 @@ def warn_of_size(files: Sequence[Path]) -> None:
     )
 
 
-def measure_table(path: Path) -> int:
-    """Return bytes that a Parquet or Arrow file takes in memory, from what its parts state.
+def measure_table(*files: Path) -> int:
+    """Return bytes that Parquet or Arrow files take in memory, from what their parts state.
 
     Raises
     ------
     InputError
-        If that is far more than the file has, or the file is damaged.
+        If that is far more than the files have, a part is larger than memory, or a file is damaged.
     """
+    free, claimed, parts = measure_free_memory(), 0.0, 0
+    stored = sum(path.stat().st_size for path in files)
+    most = min(_SMALL_TABLE, free or _SMALL_TABLE) + MAX_RATIO * stored
+    for path in files:
+        for part, size in _list_parts(path):
+            parts += part
+            claimed += max(size, 0)
+            if claimed + parts * _PART > most:
+                raise InputError(
+                    f"{path}: {stored:,} bytes that claim to hold over {most:,}; it is not read. "
+                    "If that is right, write the table as CSV, or into a database of DuckDB "
+                    "(--engine duckdb --table NAME)"
+                )
+            if free is not None and size > free:
+                raise InputError(
+                    f"{path} has a part of {size / 1e9:.1f} GB, and {free / 1e9:.1f} GB of memory "
+                    "are free; write it anew in smaller row groups"
+                )
+    return int(claimed)
+
+
+def _list_parts(path: Path) -> Iterator[tuple[int, float]]:
+    """Yield how many parts are new, and bytes in memory of a column of a row group, or a buffer."""
     measure = _list_parquet if path.suffix.lower() in PARQUET else _list_arrow
-    free, claimed = measure_free_memory() or _SMALL_TABLE, 0.0
     try:
         with (
             readable(path),
             path.open("rb") as stream,
             mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data,
         ):
-            stored = len(data)
-            most = min(_SMALL_TABLE, free) + MAX_RATIO * stored
-            for parts, size in measure(data):
-                claimed += max(size, 0)
-                if claimed + parts * _PART > most:
-                    break
-            else:
-                return int(claimed)
+            yield from measure(data)
     except _ODD:
         raise InputError(f"{path} is damaged or cut short, and cannot be read as a table") from None
-    raise InputError(
-        f"{path}: {stored:,} bytes that claim to hold over {most:,}; it is not read. If that is "
-        "right, write it anew with polars or pandas, or count in it: --engine polars"
-    )
 
 
 def check_texts(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
@@ -128,8 +137,8 @@ def check_texts(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
 
 
 def _list_parquet(data: mmap.mmap) -> Iterator[tuple[int, float]]:
-    """Yield how many pages there are so far, and bytes in memory of each chunk of a column."""
-    size, pages = _I32.unpack_from(data, len(data) - 8)[0], 0
+    """Yield one for each page, and bytes in memory of each chunk of a column."""
+    size = _I32.unpack_from(data, len(data) - 8)[0]
     if data[-4:] != b"PAR1" or not 0 < size < len(data):
         raise ValueError
     for group in _read_struct(data, len(data) - 8 - size)[0].get(4, ()):
@@ -147,12 +156,12 @@ def _list_parquet(data: mmap.mmap) -> Iterator[tuple[int, float]]:
                 is_delta = _DELTA_TEXTS in (one.get(2), two.get(4))
                 if min(page[2], page[3], number) < 0:
                     raise ValueError
-                values, pages = values + number, pages + 1
+                values += number
                 unpacked += page[2] * (number if is_delta else 1)
                 at += page[3]
-                yield pages, 0
+                yield 1, 0
             width = max(values, column[5]) * _WIDTHS[column[1]]
-            yield pages, width + unpacked if column[1] in _TEXTS else max(width, unpacked)
+            yield 0, width + unpacked if column[1] in _TEXTS else max(width, unpacked)
 
 
 def _read_struct(data: mmap.mmap, at: int) -> tuple[dict[int, Any], int]:
@@ -212,8 +221,7 @@ def _read_varint(data: mmap.mmap, at: int) -> tuple[int, int]:
 
 
 def _list_arrow(data: mmap.mmap) -> Iterator[tuple[int, int]]:
-    """Yield how many buffers there are so far in an Arrow file or stream, and bytes of each."""
-    parts = 0
+    """Yield one for each buffer of an Arrow file or stream, and its bytes."""
     for message, body in _list_messages(data):
         kind, batch = data[_find_field(data, message, 1)], _find_table(data, message, 2)
         if kind == _ARROW_DICTIONARY:
@@ -222,15 +230,14 @@ def _list_arrow(data: mmap.mmap) -> Iterator[tuple[int, int]]:
             continue
         is_packed = _find_field(data, batch, 3)
         # columns without any value take no buffer
-        yield parts, _I64.unpack_from(data, _find_field(data, batch, 0))[0]
+        yield 0, _I64.unpack_from(data, _find_field(data, batch, 0))[0]
         for at in _list_structs(data, _find_field(data, batch, 2), 16):
-            parts += 1
             offset, size = struct.unpack_from("<qq", data, at)
             if is_packed and size:
                 size = max(size, _I64.unpack_from(data, body + offset)[0])
             if offset < 0 or size < 0:
                 raise ValueError
-            yield parts, size
+            yield 1, size
 
 
 def _list_messages(data: mmap.mmap) -> Iterator[tuple[int, int]]:

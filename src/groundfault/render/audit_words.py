@@ -108,12 +108,10 @@ class Outline:
             return ModeOutline(self.report).headline
         if self.report.change is not None:
             return write_headline(self.report, len(self.groups))
-        search, findings = self.report.mode_search, self.report.findings
-        is_searched = search is not None and search.classes
-        is_tested = is_searched or any(f.verdict is not Verdict.UNTESTABLE for f in findings)
-        nothing = NO_MODE if is_searched else messages.NOTHING
+        search = self.report.mode_search
+        nothing = NO_MODE if search is not None and search.classes else messages.NOTHING
         found = self.findings_headline or self.behaviours_headline
-        return found or (nothing if is_tested else _UNTESTED)
+        return found or (nothing if self.report.is_tested else _UNTESTED)
 
     @property
     def behaviours_headline(self) -> str:

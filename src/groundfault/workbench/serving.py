@@ -114,14 +114,12 @@ def _read_ahead(bench: OpenedReport, complain: Callable[[str], None]) -> None:
 def _listen_at_file(place: str) -> Iterator[socket.socket]:
     """Listen at a Unix socket for this user alone; its file goes in the end."""
     with socket.socket(socket.AF_UNIX) as listener:
-        # nobody else may connect, not for a moment either
-        mask = os.umask(0o177)
+        # nobody can connect before it listens, which the server makes it do
         try:
             listener.bind(place)
+            Path(place).chmod(0o600)
         except OSError as error:
             raise InputError(f"cannot listen at {place}: {error.strerror}") from None
-        finally:
-            os.umask(mask)
         try:
             yield listener
         finally:
