@@ -205,14 +205,24 @@ def test_so_it_is_in_a_taxonomy_and_in_a_cache_of_features(folder: Path, tmp_pat
         load_memory(load_pipeline("blank"), folder / "rows.parquet")
 
 
+@pytest.mark.parametrize(
+    ("engine", "message"),
+    [
+        ("", "the texts of often.parquet have 4,194,304,000 bytes"),
+        ("--engine polars", "the texts of often.parquet have 4,194,304,000 bytes"),
+        ("--engine duckdb", "maximum total string size"),
+    ],
+)
 def test_texts_that_a_file_holds_once_and_names_often(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_named_often(tmp_path / "often.parquet")
     monkeypatch.setattr(table_size, "measure_free_memory", lambda: 1 << 30)
-    status, _, errors = run_program("audit", "often.parquet", *TABLE.split(), folder=tmp_path)
+    command = f"audit often.parquet {TABLE} {engine}"
+    status, _, errors = run_program(*command.split(), folder=tmp_path)
     assert status == 2
-    assert "the texts of often.parquet have 4,194,304,000 bytes" in errors
+    assert message in errors
+    assert len(errors.splitlines()) == 1
 
 
 def test_a_table_that_repeats_itself_is_no_bomb(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -26,43 +27,47 @@ def place(bench: OpenedReport, monkeypatch: pytest.MonkeyPatch) -> Iterator[tupl
         yield "127.0.0.1", int(address.split(":")[2].split("/")[0])
 
 
-def wait_for_end(connection: socket.socket) -> float:
-    """Seconds until the other side closed it."""
-    began = time.monotonic()
-    connection.settimeout(5)
-    try:
+def wait_for_end(connection: socket.socket) -> None:
+    """Return when the other side closed it; fail where it does not, however slow the machine."""
+    connection.settimeout(60)
+    with suppress(ConnectionResetError):
         while connection.recv(65536):
             pass
-    except ConnectionResetError:
-        pass
-    return time.monotonic() - began
 
 
 @pytest.mark.parametrize("start", [b"", b"G", HEAD, HEAD + b"\r\n", HEAD + b"\r\nrule"])
 def test_half_a_request_is_closed(place: tuple[str, int], start: bytes) -> None:
     with socket.create_connection(place) as connection:
         connection.sendall(start)
-        assert 0.2 < wait_for_end(connection) < 3
+        wait_for_end(connection)
 
 
 def test_a_byte_now_and_then_sets_no_clock_back(place: tuple[str, int]) -> None:
-    with socket.create_connection(place) as connection:
-        began = time.monotonic()
-        with suppress(ConnectionError):
-            for byte in HEAD * 2:
-                connection.sendall(bytes([byte]))
-                time.sleep(0.05)
-        assert time.monotonic() - began < 3
+    with socket.create_connection(place) as connection, pytest.raises(ConnectionError):
+        connection.sendall(HEAD + b"X: ")
+        # as many as take many times as long as a request may
+        for _ in range(2_000):
+            connection.sendall(b"x")
+            time.sleep(0.02)
 
 
-def test_an_answer_that_nobody_reads_is_given_up(place: tuple[str, int]) -> None:
+def test_an_answer_that_nobody_reads_is_given_up(
+    place: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_up, lose = threading.Event(), connections.BoundedProtocol.connection_lost
+
+    def look(protocol: connections.BoundedProtocol, error: Exception | None) -> None:
+        lose(protocol, error)
+        given_up.set()
+
+    monkeypatch.setattr(connections.BoundedProtocol, "connection_lost", look)
     count, size = 600, len((FILES / "workbench.css").read_bytes())
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.connect(place)
         connection.sendall(b"GET /static/workbench.css HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * count)
-        time.sleep(1.5)
-        connection.settimeout(5)
+        assert given_up.wait(60)
+        connection.settimeout(60)
         got = 0
         with suppress(ConnectionError):
             while part := connection.recv(1 << 20):
@@ -74,24 +79,27 @@ def test_an_answer_that_nobody_reads_is_given_up(place: tuple[str, int]) -> None
 def test_no_more_connections_are_taken_than_one_person_needs(
     place: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 60.0)
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 600.0)
     monkeypatch.setattr(connections, "MAX_CONNECTIONS", 3)
     some = [socket.create_connection(place) for _ in range(5)]
     try:
-        assert wait_for_end(some[4]) < 3
+        wait_for_end(some[4])
         request = b"GET /static/icon.svg HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
         some[0].sendall(request)
-        some[0].settimeout(5)
+        some[0].settimeout(60)
         assert some[0].recv(20).startswith(b"HTTP/1.1 200")
     finally:
         for one in some:
             one.close()
 
 
-def test_a_request_in_parts_comes_through(place: tuple[str, int]) -> None:
+def test_a_request_in_parts_comes_through(
+    place: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 600.0)
     with socket.create_connection(place) as connection:
         for part in (b"GET /static/icon.svg HT", b"TP/1.1\r\nHost: 127.0.0.1\r\n", b"\r\n"):
             connection.sendall(part)
             time.sleep(0.05)
-        connection.settimeout(5)
+        connection.settimeout(60)
         assert connection.recv(20).startswith(b"HTTP/1.1 200")

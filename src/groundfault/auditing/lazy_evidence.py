@@ -24,7 +24,7 @@ from groundfault.core.rules import literal, quote
 from groundfault.engines import Counter, open_counter
 from groundfault.errors import InputError
 from groundfault.readers.grades import read_grades
-from groundfault.readers.table_size import measure_table
+from groundfault.readers.table_size import check_texts, measure_table
 
 SAMPLE = 20_000
 """Rows that are drawn for what needs rows."""
@@ -220,10 +220,11 @@ class LazyEvidence:
         Raises
         ------
         InputError
-            If an id is there twice, or an outcome cannot be read.
+            If an id is there twice, an outcome cannot be read, or texts are larger than memory.
         """
         columns = self.counter.find_schema()
         frame = self.counter.evaluate({name: quote(name) for name in columns}, where)
+        check_texts(frame, Path(self.counter.files[0]))
         return Evidence.from_frame(frame, self.roles, self.provenance, parts=False)
 
 
