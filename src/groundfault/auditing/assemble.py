@@ -71,8 +71,10 @@ def assemble(results: AuditResults) -> Report:
     """Make the report of an audit."""
     data, audit = _make_data(results, make_findings(results)), results.audit
     if not data.is_tested:
-        rest = attempt(audit.failures, "unused columns", {}, _explain_rest, audit, data.unused)
-        data = msgspec.structs.replace(data, unused={**data.unused, **rest})
+        of = (audit, data.unused)
+        data = msgspec.structs.replace(
+            data, unused=attempt(audit.failures, "unused columns", of[1], _explain_rest, *of)
+        )
     return Report.of(data, audit.library, results.witness)
 
 
@@ -160,14 +162,14 @@ def _list_unused(audit: PreparedAudit) -> dict[str, tuple[str, ...]]:
 def _explain_rest(
     audit: PreparedAudit, unused: dict[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
-    """Return why no rule could be made of the other columns, and of which, by reason."""
+    """Return the unused columns by reason, with those of which no rule could be made."""
     known = {*audit.plan.within, *(name for names in unused.values() for name in names)}
     rest = list_examples(audit.evidence).select(pl.col(audit.evidence.attributes).exclude(known))
-    by_reason: dict[str, list[str]] = {}
+    unused = dict(unused)
     for column in profile(rest):
         reason = _ONE_VALUE if column.kind is Kind.CONSTANT else _FEW_EXAMPLES
-        by_reason.setdefault(reason, []).append(column.name)
-    return {reason: tuple(names) for reason, names in by_reason.items()}
+        unused[reason] = (*unused.get(reason, ()), column.name)
+    return unused
 
 
 def _describe_rows(results: AuditResults, findings: tuple[Finding, ...]) -> dict[str, Any]:

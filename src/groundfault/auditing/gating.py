@@ -245,7 +245,7 @@ def gate(
         compared=baseline is not None,
         detectable=least,
         blind=blind,
-        notes=(*verdict.notes, *_say_why_untested(now), *(f"left out, since it failed: {step}" for step in now.left_out)),
+        notes=(*verdict.notes, *_list_notes(now)),
         uncompared=_order(verdict.uncompared),
         uniform=now.uniform,
         modes=verdict.modes,
@@ -257,8 +257,9 @@ def gate(
     )
 
 
-def _say_why_untested(now: Report) -> Iterator[str]:
-    """Yield why no rule could be tested, where none could."""
+def _list_notes(now: ReportData) -> Iterator[str]:
+    """Yield which steps failed, and why no rule could be tested where none could."""
+    yield from (f"left out, since it failed: {step}" for step in now.left_out)
     if not now.is_tested:
         yield "no rule could be tested"
         yield from now.hints[: now.doubts]

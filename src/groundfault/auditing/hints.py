@@ -54,7 +54,8 @@ _Topic = Callable[[AuditResults], Iterator[str]]
 def write_hints(results: AuditResults) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return doubts about the audit as a whole, and other hints, each without a full stop."""
     if isinstance(results.audit, CountedAudit):
-        return _ask(results, (_about_no_columns,)), _ask(results, (_about_counts, _about_unscored_rows, _about_rare_errors))
+        topics = (_about_counts, _about_unscored_rows, _about_rare_errors)
+        return _ask(results, (_about_no_columns,)), _ask(results, topics)
     # what explains single numbers comes last
     others = (
         _about_copies,
