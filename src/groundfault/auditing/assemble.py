@@ -70,7 +70,7 @@ _MAX_CORRELATED_UNITS = 20_000
 def assemble(results: AuditResults) -> Report:
     """Make the report of an audit."""
     data, audit = _make_data(results, make_findings(results)), results.audit
-    if not data.is_tested:
+    if not messages.was_tested(data.mode_search, data.findings):
         of = (audit, data.unused)
         data = msgspec.structs.replace(
             data, unused=attempt(audit.failures, "unused columns", of[1], _explain_rest, *of)

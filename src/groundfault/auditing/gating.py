@@ -23,7 +23,7 @@ from groundfault.auditing.gate_rows import (
     parse_condition,
     read_gated,
 )
-from groundfault.auditing.messages import describe_missed, describe_unused
+from groundfault.auditing.messages import describe_missed, describe_unused, was_tested
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import hash_file, report_path
 from groundfault.auditing.report_examples import match_evidence
@@ -260,7 +260,7 @@ def gate(
 def _list_notes(now: ReportData) -> Iterator[str]:
     """Yield which steps failed, and why no rule could be tested where none could."""
     yield from (f"left out, since it failed: {step}" for step in now.left_out)
-    if not now.is_tested:
+    if not was_tested(now.mode_search, now.findings):
         yield "no rule could be tested"
         yield from now.hints[: now.doubts]
         yield from describe_unused(now.unused)

@@ -30,6 +30,12 @@ UNNAMED = "they are ids, codes or of a kind that no rule names"
 """Why rules leave a column out that says too little about many examples."""
 
 
+def was_tested(search: ModeSearch | None, findings: Sequence[Finding]) -> bool:
+    """Return whether any rule or candidate could be tested."""
+    classes = {one.name for one in search.classes} - {"overall"} if search else ()
+    return bool(classes) or any(f.verdict is not Verdict.UNTESTABLE for f in findings)
+
+
 def describe_unused(unused: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Describe which columns no rule names, a sentence without a full stop for each reason."""
     for reason, names in unused.items():

@@ -9,7 +9,7 @@ from msgspec import Struct, defstruct, json
 
 from groundfault.base.deprecation import warn_renamed
 from groundfault.base.holdout_events import Opening
-from groundfault.core.finding import Finding, Verdict
+from groundfault.core.finding import Finding
 from groundfault.core.plan import ALWAYS_SEALED, Plan
 from groundfault.modes.mode import Mode, ModeExample, ModeSearch
 from groundfault.readers.account import Account
@@ -476,10 +476,3 @@ class ReportData(_Section, frozen=True, kw_only=True):
     unused: dict[str, tuple[str, ...]] = {}
     sample: tuple[ModeExample, ...] = ()
     findings: tuple[Finding, ...]
-
-    @property
-    def is_tested(self) -> bool:
-        """Return whether any rule or candidate could be tested."""
-        classes = () if self.mode_search is None else self.mode_search.classes
-        is_searched = any(one.name != "overall" for one in classes)
-        return is_searched or any(f.verdict is not Verdict.UNTESTABLE for f in self.findings)

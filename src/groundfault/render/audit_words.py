@@ -110,8 +110,9 @@ class Outline:
             return write_headline(self.report, len(self.groups))
         search = self.report.mode_search
         nothing = NO_MODE if search is not None and search.classes else messages.NOTHING
+        is_tested = messages.was_tested(search, self.report.findings)
         found = self.findings_headline or self.behaviours_headline
-        return found or (nothing if self.report.is_tested else _UNTESTED)
+        return found or (nothing if is_tested else _UNTESTED)
 
     @property
     def behaviours_headline(self) -> str:
