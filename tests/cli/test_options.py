@@ -12,9 +12,9 @@ from groundfault.base.ledger import Ledger
 from groundfault.cli.audit import audit, compare
 from groundfault.cli.label import label
 from groundfault.cli.main import cli
-from groundfault.cli.probe import probe
 from groundfault.cli.reading import choose_ledger
 from groundfault.errors import PlanError
+from groundfault_lab.commands.probe_report import report
 from groundfault_lab.commands.taxonomy import taxonomy
 
 COMMANDS = {
@@ -23,7 +23,7 @@ COMMANDS = {
     "lab taxonomy fit": taxonomy.commands["fit"],
     "label confirm": label.commands["confirm"],
     "label run": label.commands["run"],
-    "lab probe report": probe.commands["report"],
+    "lab probe report": report,
 }
 NONE = {"ledger": None, "no_ledger": False, "reopen": None}
 
