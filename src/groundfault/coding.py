@@ -12,7 +12,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from groundfault.errors import InputError, PlanError, require_name
 from groundfault.models.budget import CallBudget
 from groundfault.models.target import Target, get as get_target
 from groundfault.modes.examples import find_text_columns
-from groundfault.review.decision import select_latest
+from groundfault.review.decision import select_latest, tabulate_opinions
 from groundfault.review.notes import (
     CodeCount,
     CodeStore,
@@ -44,11 +44,20 @@ from groundfault.review.notes import (
     head_step,
 )
 from groundfault.review.queue import Queue
+from groundfault.review.sampling import (
+    bound_shares,
+    bound_unseen,
+    draw_rows,
+    find_cells,
+    find_focus,
+    find_inclusion,
+    read_grades,
+    spell_rows,
+)
 from groundfault.review.session import Session
 from groundfault.stats import agreement as raters
 from groundfault.stats.agreement import Agreement
-from groundfault.stats.intervals import Unseen, clopper_pearson, estimate_unseen, rogan_gladen
-from groundfault.stats.prediction_powered import find_interval
+from groundfault.stats.intervals import Unseen, clopper_pearson, rogan_gladen
 from groundfault.transcripts.steps import read_transcripts
 
 Floats = NDArray[np.float64]
@@ -58,10 +67,6 @@ _FAILED = 0.5
 """Graded losses above it count as failed, as everywhere that outcomes are two."""
 _MAX_DEFINITION = 1000
 """Characters of a definition, which is a paragraph."""
-_MISS = 0.05
-"""Chance that an interval misses: the usual one."""
-_HORIZON = 50
-"""Labels at which limits are narrowest: fixed, or they would not hold at every look."""
 _BATCH, _MAX_CALLS = 500, 5_000
 """Runs whose texts are open at once; calls that a judge may make unless more are allowed."""
 _EXAMPLES = 2
@@ -79,6 +84,10 @@ class Coding:
         Where notes are kept; by default the ledger of audits.
     failing, passing : int
         Largest number of runs of each outcome to draw at random. Both may grow later.
+    focus : str
+        Of which kind half of the sample is: ``mode:RULE``, ``near:RULE``, ``outliers`` or
+        ``unsure:COL`` (`groundfault.review.sampling.find_focus`). It is recorded, and counts weigh
+        each run by its chance to be drawn.
     columns : sequence of str
         What is shown of a run; by default its steps or, without any, its question, answer and
         target.
@@ -111,6 +120,7 @@ class Coding:
         *,
         failing: int = 100,
         passing: int = 0,
+        focus: str = "",
         columns: Sequence[str] = (),
         seed: int = 0,
     ) -> None:
@@ -130,12 +140,15 @@ class Coding:
             "passing": np.flatnonzero(losses <= _FAILED),
         }
         # a mix may hold passing runs, and a grader's words would say which those are
-        self._is_mixed = passing > 0
+        self._is_mixed, self._focus = passing > 0, focus
+        self._inside = find_focus(evidence, focus) if focus else None
         rng = self._plan.rng
         items = tuple(
             RunItem("", "", "", None, "", run=self._name(row), row=row, read=self._read_texts)
             for side, count in zip(_SIDES, (failing, passing), strict=True)
-            for row in rng(f"coding: {side}").permutation(self._rows[side])[:count].tolist()
+            for row in draw_rows(
+                self._rows[side], self._inside, count, rng(f"coding: {side}")
+            ).tolist()
         )
         self.queue = Queue(items, seed, about={"columns": list(columns)})
 
@@ -181,8 +194,18 @@ class Coding:
         """Begin or resume a person's way through the runs, or through those coded differently."""
         if not self.queue.items:
             raise InputError("there is no run to code: no scored run has this outcome")
+        if self._inside is not None and self._focus not in [d["focus"] for d in self._designs]:
+            self.store.write("design", focus=self._focus, inside=spell_rows(self._inside))
         self.store.seal(self.queue)
         return Session(self.queue, self.store, coder, adjudicate=adjudicate)
+
+    @property
+    def _designs(self) -> list[dict[str, Any]]:
+        return [{**e.body} for e in self.store.changes() if e.body["act"] == "design"]
+
+    def _find_cells(self) -> NDArray[np.int64]:
+        """Return a number for each run: those of one number were drawn with equal chances."""
+        return find_cells([design["inside"] for design in self._designs], len(self.evidence))
 
     # ------------------------------------------------------------------------------ the codebook
 
@@ -212,7 +235,7 @@ class Coding:
 
     def undo(self) -> str:
         """Take the last change of the codebook back; return what it was."""
-        changes = [one for one in self.store.changes() if one.body["act"] != "prompt"]
+        changes = [e for e in self.store.changes() if e.body["act"] in ("define", "rename")]
         if not changes:
             raise InputError("the codebook was not changed, so no change can be taken back")
         last = changes[-1]
@@ -290,60 +313,64 @@ class Coding:
         ---------
         The share of a code among all runs of a side is ever outside its limits with probability
         5 % at most, however often one looks and whenever one stops, since each coder reads in
-        random order (`groundfault.stats.prediction_powered.find_interval`). Of a run with several
-        coders the share of them that give the code counts, or what an adjudicator says.
+        random order (`groundfault.stats.prediction_powered.find_interval`). Runs of a kind that was
+        drawn more often count less. Of a run with several coders the share of them that give the
+        code counts, or what an adjudicator says.
         """
         counts = []
-        codes = list(self.codes)
+        codes, cells = list(self.codes), self._find_cells()
         for side in _SIDES:
-            size, labels = len(self._rows[side]), list(self._label(side).values())
+            rows, labels = self._rows[side], self._label(side)
             if not labels:
                 continue
-            shares = np.array([[_share(notes, code) for notes in labels] for code in codes])
-            ends = find_interval(shares, 0 * shares, size, 0.0, _MISS, horizon=_HORIZON)
+            table = [[_share(notes, code) for notes in labels.values()] for code in codes]
+            shares = np.array(table).reshape(len(codes), len(labels))
+            ends = bound_shares(shares, cells[[*labels]], cells[rows])
             counts += [
                 CodeCount(
                     code=code,
                     side=side,
-                    runs=int((share > _FAILED).sum()),
+                    runs=int((given > _FAILED).sum()),
                     coded=len(labels),
-                    population=size,
-                    share=float(share.mean()),
+                    population=len(rows),
+                    share=float(share),
                     low=float(low),
                     high=float(high),
                 )
-                for code, share, low, high in zip(codes, shares, *ends, strict=True)
+                for code, given, share, low, high in zip(codes, shares, *ends, strict=True)
             ]
         return tuple(counts)
 
     def saturation(self) -> Unseen:
         """Estimate the chance that the next failing run shows a code that was not seen yet."""
-        labels = self._label("failing").values()
-        return estimate_unseen([{c for note in notes for c in note.codes} for notes in labels])
+        labels, cells = self._label("failing"), self._find_cells()
+        shown = [{code for note in notes for code in note.codes} for notes in labels.values()]
+        return bound_unseen(shown, cells[[*labels]], cells[self._rows["failing"]])
 
     def agreement(self) -> dict[str, dict[str, Agreement]]:
         """Measure how far coders agree on each code: raw agreement and Krippendorff's alpha."""
         blind = [note for note in self.notes if note.role == "reviewer"]
-        items = {id: row for row, id in enumerate(dict.fromkeys(n.item for n in blind))}
-        people = {name: column for column, name in enumerate(sorted({n.reviewer for n in blind}))}
         measured: dict[str, dict[str, Agreement]] = {}
         for code in self.codes:
-            table = np.full((len(items), len(people)), raters.MISSING, dtype=np.int64)
-            for note in blind:
-                table[items[note.item], people[note.reviewer]] = code in note.codes
+            table = tabulate_opinions(blind, partial(_has_code, code))
             rng = self._plan.rng(f"agreement on the code {code}")
             pair = {"raw": raters.raw, "alpha": raters.krippendorff}
             measured[code] = {name: each(table, 2, rng) for name, each in pair.items()}
         return measured
 
     def labels(self) -> pl.DataFrame:
-        """Return the keys of the coded runs with 1 or 0 for each code, the note and the step."""
+        """Return the keys of the coded runs with 1 or 0 for each code, the note and the step.
+
+        ``inclusion`` is the share of the runs that were as likely to be drawn which are coded.
+        """
         labels = {**self._label("failing"), **self._label("passing")}
         roles = self.evidence.roles
         keys = [key for key in (roles.id, roles.model, roles.repeat) if key]
+        chances = find_inclusion(self._find_cells(), self._rows["failing"], [*labels])
         return self.evidence.frame[keys][list(labels)].with_columns(
             pl.Series("note", ["\n".join(n.note for n in notes) for notes in labels.values()]),
             pl.Series("step", [notes[0].step for notes in labels.values()], dtype=pl.Int64),
+            pl.Series("inclusion", chances),
             *(
                 pl.Series(code, [int(_share(notes, code) > _FAILED) for notes in labels.values()])
                 for code in self.codes
@@ -370,7 +397,7 @@ class Coding:
             If there is no such code or column, or a grade is not 0, 1 or NaN.
         """
         require_name("code", code, [*self.codes], InputError)
-        values = self._read_grades(grades)
+        values = read_grades(self.evidence, grades)
         masks = {r: Rule.parse(r).holds(self.evidence.frame).to_numpy() for r in rules}
         asked = {"act": "prompt", "code": code}.items()
         since = max((e.seq for e in self.store.changes() if asked <= e.body.items()), default=0)
@@ -406,11 +433,10 @@ class Coding:
 
         hits, positives, rejections, negatives = count(usable)
         flagged, graded = int((every > _FAILED).sum()), int((~np.isnan(every)).sum())
-        known = np.nan_to_num(grades[rows])
-        low, high = find_interval(
-            shares, known, len(every), np.nansum(every), _MISS, fair=fresh, horizon=_HORIZON
+        cells = self._find_cells()
+        (share,), (low,), (high,) = bound_shares(
+            shares, cells[rows], cells[self._rows[side]], (grades[rows], every), fresh
         )
-        mean = (shares - known)[fresh].mean() if fresh.any() else np.nan
         return JudgeValidation(
             code=code,
             side=side,
@@ -422,16 +448,16 @@ class Coding:
             tnr=_rate(rejections, negatives),
             flagged=flagged,
             graded=graded,
-            share=float(np.clip(np.nansum(every) / len(every) + mean, low[0], high[0])),
-            low=float(low[0]),
-            high=float(high[0]),
+            share=float(share),
+            low=float(low),
+            high=float(high),
             rogan_gladen=rogan_gladen(flagged, graded, (hits, positives), (rejections, negatives)),
             parts={rule: count(usable & mask[rows]) for rule, mask in masks.items()},
         )
 
     def errors(self, code: str, grades: str | ArrayLike) -> Evidence:
         """Return the coded runs as evidence that fails where a judge errs, to audit it."""
-        values = self._read_grades(grades)
+        values = read_grades(self.evidence, grades)
         wrong = np.full(len(values), np.nan)
         for side in _SIDES:
             for row, notes in self._label(side).items():
@@ -439,20 +465,9 @@ class Coding:
         part, known = self.evidence.take(~np.isnan(wrong)), wrong[~np.isnan(wrong)]
         return replace(part, loss=pl.Series("loss", known), raw_loss=None)
 
-    def _read_grades(self, grades: str | ArrayLike) -> Floats:
-        if isinstance(grades, str):
-            require_name("column", grades, self.evidence.frame.columns, InputError)
-            name, grades = repr(grades), self.evidence.frame[grades].cast(pl.Float64, strict=False)
-        else:
-            name = "the judge"
-        values = np.asarray(grades, dtype=np.float64)
-        is_grade = np.isin(values, (0, 1)) | np.isnan(values)
-        if values.shape != (len(self.evidence),) or not is_grade.all():
-            raise InputError(
-                f"grades of {name} are 1, 0 or missing, one for each of the "
-                f"{len(self.evidence):,} rows"
-            )
-        return values
+
+def _has_code(code: str, note: Note) -> int:
+    return int(code in note.codes)
 
 
 def _share(notes: Sequence[Note], code: str) -> float:

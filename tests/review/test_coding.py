@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from click.testing import CliRunner
 from groundfault import Evidence, audit
 from groundfault.cli.main import cli
 from groundfault.coding import Coding
-from groundfault.errors import InputError, LedgerError, PlanError
+from groundfault.errors import GroundfaultError, InputError, LedgerError, PlanError
 from groundfault.review.notes import Note
 
 
@@ -93,7 +94,7 @@ def test_what_a_coder_sees_is_blind_and_what_is_said_stands(tmp_path: Path) -> N
     assert {
         count.coded for count in Coding(evidence, tmp_path / "codes.db", failing=1).counts()
     } == {2}
-    assert coding.labels().columns == ["id", "note", "step", "loops"]
+    assert coding.labels().columns == ["id", "note", "step", "inclusion", "loops"]
 
 
 @pytest.fixture
@@ -355,3 +356,93 @@ def test_limits_of_a_corrected_share_hold_in_null_and_planted_worlds(tmp_path: P
             narrower += checked.high - checked.low < count.high - count.low
     assert outside / (2 * worlds) <= 0.05
     assert narrower > worlds / 2 * 0.6
+
+
+@pytest.mark.parametrize(
+    ("focus", "half"),
+    [
+        ("mode:lang = 'de'", {"de"}),
+        ("near:lang = 'de' AND level = 3", {"de", "en"}),
+        ("outliers", {"de"}),
+        ("unsure:chance", {"de", "en"}),
+    ],
+)
+def test_half_of_a_sample_is_of_a_kind_and_counts_are_those_of_all(
+    tmp_path: Path, focus: str, half: set[str]
+) -> None:
+    n, rng = 1000, np.random.default_rng(5)
+    german, level = np.arange(n) % 10 == 0, rng.integers(4, size=n)
+    chance, early = rng.random(n), rng.random(n) < np.where(german, 0.9, 0.2)
+    table = pl.DataFrame(
+        {
+            "id": range(n),
+            "answer": ["paid" if one else "looped" for one in early],
+            "lang": ["de" if one else "en" for one in german],
+            "level": level,
+            "chance": chance,
+            "error": 1,
+        }
+    )
+    evidence = Evidence.from_table(table, id="id", outcome="error", instrument=["chance"])
+    settings: dict[str, Any] = {"failing": 120, "columns": ["answer"]}
+    coding = Coding(evidence, tmp_path / "codes.db", focus=focus, **settings)
+    code_runs(coding, "ana")
+    # whoever counts later does not say the kind again: it is on record
+    again = Coding(evidence, tmp_path / "codes.db", **settings)
+    (count,) = (one for one in again.counts() if one.code == "pays early")
+    assert (count.coded, count.population) == (120, n)
+    assert count.low < early.mean() < count.high
+    labels = again.labels().join(table.with_columns(id=pl.col("id").cast(pl.Int64)), on="id")
+    assert labels["inclusion"].n_unique() == 2
+    drawn = labels.filter(pl.col("inclusion") > labels["inclusion"].mean())
+    assert 1 <= drawn.height <= 60
+    assert set(drawn["lang"]) == half
+    # the sum of the weights is the number of runs
+    assert (1 / labels["inclusion"]).sum() == pytest.approx(n)
+    share = (labels["pays early"] / labels["inclusion"]).sum() / n
+    assert count.share == pytest.approx(share)
+    if "mode" in focus:
+        assert count.runs / count.coded > early.mean() + 0.2
+        assert again.saturation().members == 120
+    if focus.startswith("unsure"):
+        assert (drawn["chance"] - 0.5).abs().max() < 0.06
+
+
+def test_limits_hold_when_runs_of_a_mode_are_drawn_more_often(tmp_path: Path) -> None:
+    outside, worlds = 0, 20
+    for world in range(worlds):
+        n, rng = 400, np.random.default_rng(world)
+        german = rng.random(n) < 0.2
+        early = rng.random(n) < np.where(german, 0.8, 0.1)
+        rows = {"id": range(n), "answer": ["paid" if e else "no" for e in early], "lang": german}
+        evidence = Evidence.from_table(pl.DataFrame({**rows, "error": 1}), id="id", outcome="error")
+        coding = Coding(
+            evidence, tmp_path / f"{world}.db", failing=60, focus="mode:lang", columns=["answer"]
+        )
+        session = coding.session("ana")
+        notes = [
+            Note(reviewer="ana", item=i.id, codes=("x",) * (i.headed_texts[0][1] == "paid"))
+            for i in coding.queue.of("ana")
+        ]
+        session.store.add(notes)
+        coding.define("x", "It pays.")
+        (count,) = coding.counts()
+        outside += not count.low <= early.mean() <= count.high
+        # the plain share would be far off
+        assert count.runs / count.coded > early.mean() + 0.05
+    assert outside <= 3
+
+
+@pytest.mark.parametrize(
+    ("focus", "message"),
+    [
+        ("odd", "is no kind of runs; write mode:RULE"),
+        ("mode:lang = 'fr'", "no run is of the kind"),
+        ("mode:error = 1", "rows cannot be selected by 'error'"),
+        ("unsure:lang", "holds no probabilities"),
+        ("unsure:nothing", "no column 'nothing'"),
+    ],
+)
+def test_a_kind_that_cannot_be_is_one_clear_error(tmp_path: Path, focus: str, message: str) -> None:
+    with pytest.raises(GroundfaultError, match=re.escape(message)):
+        Coding(make_runs(), tmp_path / "codes.db", focus=focus)

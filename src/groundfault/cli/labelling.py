@@ -305,6 +305,7 @@ def _list_coding_settings(
     browser: bool = False,
     failing: Whole = 100,
     passing: Whole = 0,
+    focus: str = "",
     show: tuple[str, ...] = (),
     store: str | None = None,
     define: str | None = None,
@@ -330,6 +331,9 @@ def _list_coding_settings(
         Largest number of failing runs to draw at random.
     passing : N
         Largest number of passing runs to mix in.
+    focus : KIND
+        Draw half of the sample of one kind: mode:RULE, near:RULE, outliers, or unsure:COL by a
+        judge's probability; counts are still those of all runs.
     show : COL
         Column to show in place of the steps; repeatable.
     store : FILE|URL
@@ -390,7 +394,7 @@ def code(**options: Any) -> Result:
     for one in needs:
         if options[one] and not options[needs[one]]:
             raise PlanError(f"--{one} needs --{needs[one].replace('_', '-')}; name both or neither")
-    names = {name: options[name] for name in ("failing", "passing", "store")}
+    names = {name: options[name] for name in ("failing", "passing", "focus", "store")}
     coding = Coding(reading.read_evidence(options), columns=options["show"], **names)
     if options["define"]:
         coding.define(*_split_pair(options["define"], "define"))

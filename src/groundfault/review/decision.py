@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 
@@ -423,8 +423,13 @@ def summarize_agreement(
 def _measure(
     decisions: list[Decision], question: str, plan: Plan, level: float
 ) -> dict[str, Agreement]:
-    ratings = _tabulate(decisions, question)
     size = len(_MEASURED[question])
+
+    def read_answer(decision: Decision) -> int | None:
+        answer = getattr(decision, question)
+        return None if answer is None else _MEASURED[question].index(answer)
+
+    ratings = tabulate_opinions(decisions, read_answer)
     results: dict[str, Agreement] = {}
     for name, measure in _MEASURES.items():
         # Cohen (1960) defined it for two; more need alpha or AC1
@@ -437,14 +442,12 @@ def _measure(
     return results
 
 
-def _tabulate(decisions: list[Decision], question: str) -> Ints:
-    """Return items by reviewers: the place of each answer among those there are."""
+def tabulate_opinions(decisions: Sequence[J], read: Callable[[J], int | None]) -> Ints:
+    """Return items by reviewers: the number that is read of each opinion."""
     items = {item: row for row, item in enumerate(sorted({d.item for d in decisions}))}
     people = {name: column for column, name in enumerate(sorted({d.reviewer for d in decisions}))}
     table = np.full((len(items), len(people)), stats.MISSING, dtype=np.int64)
     for decision in decisions:
-        answer = getattr(decision, question)
-        if answer is not None:
-            cell = items[decision.item], people[decision.reviewer]
-            table[cell] = _MEASURED[question].index(answer)
+        if (answer := read(decision)) is not None:
+            table[items[decision.item], people[decision.reviewer]] = answer
     return table
