@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from groundfault import Evidence
 from groundfault.core.units import average_losses
+from groundfault.errors import InputError
 from groundfault.modes.examples import (
     LONGEST,
     add_examples,
@@ -222,3 +224,29 @@ def test_examples_of_a_real_hole(shared: Path) -> None:
     for failing in mode.examples():
         assert failing.texts["answer"] != failing.texts["target"]
     assert len({e.texts["prompt"].split()[0] for e in mode.examples()}) > 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("\"path.level 1\" = 'facts'", [True, False, False]),
+        ('"when.hour" >= 12', [False, True, False]),
+        ('"tags.has b"', [True, False, False]),
+        ("\"meta.when.weekday\" = 'Friday'", [True, False, True]),
+    ],
+)
+def test_a_mode_holds_for_tables_whose_columns_are_still_whole(
+    rule: str, expected: list[bool]
+) -> None:
+    table = pl.DataFrame(
+        {
+            "path": ["facts/place/river", "sums/two", "sums/three"],
+            "when": ["2026-05-01 10:00", "2026-05-02 13:30", "2026-05-03 09:00"],
+            "tags": [["a", "b"], ["a"], []],
+            "meta": [{"when": date(2026, 5, day)} for day in (1, 2, 8)],
+        }
+    )
+    mode = make_mode(rule)
+    assert mode.holds(table).to_list() == expected
+    with pytest.raises(InputError, match="does not have"):
+        mode.holds(table.select(other="when"))

@@ -306,6 +306,23 @@ def add_parts(frame: pl.DataFrame, roles: Roles) -> None:
             wholes += new
 
 
+def find_part(frame: pl.DataFrame, name: str) -> pl.Series | None:
+    """Return a column, or one that `add_parts` may make of another; None where neither is there."""
+    if name in frame.columns:
+        return frame[name]
+    for whole in frame:
+        rest = name.removeprefix(f"{whole.name}.")
+        if rest.startswith("has ") and isinstance(whole.dtype, pl.List):
+            return whole.cast(pl.List(pl.String)).list.contains(rest.removeprefix("has "))
+        if rest != name:
+            # of few rows there are levels, too
+            parts = [part.alias(f"{whole.name}.{one}") for one, part in _split(whole, 0)]
+            found = find_part(pl.DataFrame(parts), name)
+            if found is not None:
+                return found
+    return None
+
+
 _DAY = ("day", "weekday", "month")
 _PATH = r"^[^/\s][^/\n]{0,60}(/[^/\n]{1,60})+$"
 """A path of names: no address, which has two slashes in a row, and no file from the root."""
@@ -325,7 +342,7 @@ def _read_dates(values: pl.Series) -> pl.Series:
     return values if dates.null_count() > values.null_count() else dates
 
 
-def _split(values: pl.Series) -> Iterator[tuple[str, pl.Series]]:
+def _split(values: pl.Series, per_group: int = _PER_GROUP) -> Iterator[tuple[str, pl.Series]]:
     values = _read_dates(values)
     dtype = values.dtype
     if holds_conversations(values):
@@ -338,7 +355,7 @@ def _split(values: pl.Series) -> Iterator[tuple[str, pl.Series]]:
     if dtype in (pl.Time, pl.Datetime):
         yield "hour", values.dt.hour()
     elif dtype == pl.String:
-        yield from _split_levels(values)
+        yield from _split_levels(values, per_group)
     elif isinstance(dtype, pl.Struct):
         yield from ((field.name, values.struct.field(field.name)) for field in dtype.fields)
     # a list of fractions is a vector, such as an embedding
@@ -352,7 +369,7 @@ def _split(values: pl.Series) -> Iterator[tuple[str, pl.Series]]:
                 yield f"has {element}", values.list.contains(element)
 
 
-def _split_levels(values: pl.Series) -> Iterator[tuple[str, pl.Series]]:
+def _split_levels(values: pl.Series, per_group: int) -> Iterator[tuple[str, pl.Series]]:
     """Yield the beginnings of paths such as law/contract/sale, where they form few groups."""
     paths = values.drop_nulls()
     # the first ones tell most columns, and a beginning is not cut again
@@ -363,7 +380,7 @@ def _split_levels(values: pl.Series) -> Iterator[tuple[str, pl.Series]]:
     depths = paths.str.count_matches("/", literal=True)
     for level in range(1, min(int(depths.max()), _LEVELS) + 1):  # type: ignore[arg-type]
         start = values.str.extract(rf"^((?:[^/]+/){{{level - 1}}}[^/]+)")
-        if start.n_unique() * _PER_GROUP <= len(values):
+        if start.n_unique() * per_group <= len(values):
             yield f"level {level}", start
 
 

@@ -199,6 +199,8 @@ class Mode(_Section, frozen=True, kw_only=True):
     def holds(self, frame: pl.DataFrame) -> pl.Series:
         """Tell for which rows of any table with the rule's columns the rule holds.
 
+        Parts of a column (`created.hour`, `path.level 1`) are read off it where they are missing.
+
         Parameters
         ----------
         frame : polars.DataFrame
@@ -213,13 +215,16 @@ class Mode(_Section, frozen=True, kw_only=True):
         InputError
             If a column is not there.
         """
-        missing = [name for name in self.columns if name not in frame.columns]
+        from groundfault.core.roles import find_part
+
+        found = {name: find_part(frame, name) for name in self.columns}
+        missing = [name for name, column in found.items() if column is None]
         if missing:
             raise InputError(
                 f"the rule {self.rule} reads {', '.join(map(repr, missing))}, which the table "
                 f"does not have; its columns are {', '.join(frame.columns[:20])}"
             )
-        columns = (frame[name] for name in self.columns)
+        columns = [column.alias(name) for name, column in found.items() if column is not None]
         # NaN is no value: SQL would take it for the largest
         present = frame.select(x.fill_nan(None) if x.dtype.is_float() else x for x in columns)
         expression = Rule.parse(self.rule).to_polars().fill_null(False)

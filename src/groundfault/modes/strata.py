@@ -137,9 +137,10 @@ class Scores:
         least : float32 array, shape (draws,)
             Deviates to return at least.
         """
-        held = on[:, self.order].astype(np.float32)
-        inside = np.add.reduceat(held, self.runs[:-1], axis=1, dtype=np.float64)
-        outside = self.size - inside
+        rows = on[:, self.order]
+        ends = zip(self.runs[:-1], self.runs[1:], strict=True)
+        inside = np.stack([np.count_nonzero(rows[:, a:b], axis=1) for a, b in ends], axis=1)
+        held, outside = rows.astype(np.float32), self.size - inside
         with np.errstate(divide="ignore", invalid="ignore"):
             both = np.nan_to_num(inside * outside / (self.size * (self.size - 1)))
             third = np.nan_to_num(both * (outside - inside) / (self.size - 2))
