@@ -16,7 +16,7 @@ RUNS: dict[str, tuple[list[float | None], str, int]] = {
     "perfect": ([0] * 2000, "2,000 of 2,000 passed; with this many, failures above 0.15% are", 0),
     "failed": ([1] * 300, "300 of 300 failed; with this many, passes above 0.99%", 1),
     "one": ([0], "1 of 1 passed; with this many, failures above 95% are excluded at 95%", 0),
-    "ten": ([0, 1] * 5, "Nothing could be tested", 0),
+    "ten": ([0, 1] * 5, "No rule could be tested", 0),
     "unscored": ([None] * 60, "Nothing was scored: 60 missing", 1),
     "half": ([0.5] * 60, "All 60 outcomes are the same loss, 0.5", 1),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from datetime import date, timedelta
 from hashlib import md5
 from pathlib import Path
 
@@ -136,6 +137,37 @@ def test_examples_without_texts_show_attributes_and_left_out_columns_a_reason() 
     text = " ".join(printed(report).split())
     assert "Not used in rules: row; turns (they hold or describe the model's answer)." in text
     assert re.search(r"Such as \d+ · lang: (de|en) · turns: \d", text)
+
+
+def test_attributes_are_told_whole_and_which_way_outcomes_are_read() -> None:
+    days = [date(2026, 1, 1) + timedelta(days=i) for i in range(200)]
+    hard = np.random.default_rng(0).random(200) < [0.1 + 0.6 * (day.month > 4) for day in days]
+    columns = {"sent": days, "size": [float(i % 7) for i in range(200)], "tags": [["a", "b"]] * 200}
+    table = pl.DataFrame({**columns, "outcome": [int(h) for h in hard]})
+    report = groundfault.audit(Evidence.from_table(table, outcome="outcome"), ledger=None)
+    text = " ".join(printed(report).split())
+    assert re.search(r" · size: \d · sent: 2026-\d\d-\d\d ", text)
+    assert "Read 1 in outcome as a failure; if it is a pass: --positive-is-good." in text
+    assert "Read 1" not in printed(audit())
+
+
+def test_where_no_rule_could_be_named_a_sentence_says_why_or_what_is_excluded() -> None:
+    few = pl.DataFrame({"lang": ["de", "en"] * 5, "error": [0, 1, 1, 0, 1] * 2})
+    report = groundfault.audit(Evidence.from_table(few, outcome="error"), ledger=None)
+    assert "too small to name a rule" in printed(report)
+    # each model has examples of its own, and each answer its own topic
+    rng = np.random.default_rng(0)
+    names = [f"m{i % 2}" for i in range(600)]
+    apart = {"id": range(600), "model": names, "error": rng.integers(0, 2, 600)}
+    table = pl.DataFrame({**apart, "lang": rng.choice(["de", "en"], 600)})
+    evidence = Evidence.from_table(table, id="id", model="model", outcome="error")
+    text = " ".join(printed(groundfault.audit(evidence, ledger=None)).split())
+    assert text.startswith("No failure mode stands out")
+    assert "would have been found four times in five" in text
+    varying = pl.DataFrame({**apart, "id": [i // 2 for i in range(600)], "lang": table["lang"]})
+    evidence = Evidence.from_table(varying, id="id", model="model", outcome="error")
+    text = " ".join(printed(groundfault.audit(evidence, ledger=None)).split())
+    assert "No column describes the examples, so no rule could be tested" in text
 
 
 def test_an_example_that_is_a_conversation_is_told_in_words() -> None:

@@ -508,7 +508,7 @@ def test_check_shows_what_each_column_is_taken_for_and_how_to_overrule_it() -> N
     assert "topic known before the answer by default" in text
     assert "of the rarer outcome: is that so?" in text
     assert (
-        "--allow-leakage says known before the answer, --instrument says measured with it" in text
+        "--allow-leakage says known before the answer, --during says known while it ran" in text
     )
 
 

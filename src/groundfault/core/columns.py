@@ -176,9 +176,15 @@ def _no_such_column(evidence: Evidence, pattern: str) -> str:
 
 
 def list_plain(table: pl.DataFrame) -> list[str]:
-    """Return the first columns of flags, numbers and labels: they describe an example in a line."""
+    """Return the first columns of flags, numbers and labels: they describe an example in a line.
+
+    A date, a list or a path stands for its parts, such as ``sent`` for ``sent.month``.
+    """
     plain = (Kind.FLAG, Kind.NUMBER, Kind.LABEL)
-    return [c.name for c in profile(take_sample(table)) if c.kind in plain][:3]
+    names = [c.name for c in profile(take_sample(table)) if c.kind in plain]
+    parts = [(name, name.rpartition(".")[0]) for name in names]
+    wholes = {w for w in table.columns if not isinstance(table.schema[w], pl.Struct)}
+    return list(dict.fromkeys(whole if whole in wholes else name for name, whole in parts))[:3]
 
 
 def profile(table: pl.DataFrame, max_levels: int = LEVELS) -> tuple[Column, ...]:

@@ -387,8 +387,8 @@ def _split_levels(values: pl.Series, per_group: int) -> Iterator[tuple[str, pl.S
 def read_outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Series, pl.Series]:
     """Return loss and status of every row; raises `InputError` where one cannot be told."""
     raw = frame[roles.outcome]
-    if not (raw.dtype.is_numeric() or raw.dtype in (pl.Boolean, pl.Null)):
-        words = raw.drop_nulls()
+    words = raw.drop_nulls()
+    if len(words) and not (raw.dtype.is_numeric() or raw.dtype == pl.Boolean):
         numbers = (
             words.cast(pl.Float64, strict=False)
             if words.dtype == pl.String

@@ -67,7 +67,7 @@ BETTER = "Where it does better"
 _MAX_BETTER = 4
 """Slices named in one sentence."""
 NO_MODE = "No failure mode stands out"
-_UNTESTED = "Nothing could be tested"
+_UNTESTED = "No rule could be tested"
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Outline:
         if self.report.change is not None:
             return write_headline(self.report, len(self.groups))
         search = self.report.mode_search
-        nothing = NO_MODE if search is not None and search.classes else messages.NOTHING
+        nothing = NO_MODE if search is not None and search.columns else messages.NOTHING
         is_tested = messages.was_tested(search, self.report.findings)
         found = self.findings_headline or self.behaviours_headline
         return found or (nothing if is_tested else _UNTESTED)

@@ -13,6 +13,7 @@ from shlex import quote
 from groundfault.auditing.hints import NO_LEVEL
 from groundfault.auditing.messages import DISCOVERIES, FAMILY, UNNAMED
 from groundfault.auditing.report_schema import ReportData
+from groundfault.core.column_names import means_pass
 from groundfault.readers.account import compare_official
 from groundfault.render import mode_page, words
 from groundfault.render.audit_words import Outline
@@ -62,8 +63,12 @@ def list_first(outline: Outline, *, terminal: bool = False) -> Iterator[Content]
 def describe_reading(outline: Outline) -> str:
     """Describe how outcomes were read, and which columns no rule names."""
     report, parts = outline.report, []
+    roles = report.manifest.roles
     if report.manifest.grading:
         parts.append(f"Read {words.clean(report.manifest.grading)}.")
+    elif roles.outcome and not roles.positive_is_good and means_pass(roles.outcome) is None:
+        name = words.clean(roles.outcome)
+        parts.append(f"Read 1 in {name} as a failure; if it is a pass: --positive-is-good.")
     if report.unused:
         parts.append(f"Not used in rules: {'; '.join(_list_unused(report.unused))}.")
     return " ".join(filter(None, [*parts, describe_scorer(report)]))
@@ -83,17 +88,17 @@ def describe_excluded(outline: Outline) -> str:
     unit, search = f"{report.unit}s", report.mode_search
     if report.uniform:
         return ""
-    if search is None:
+    if search is not None and search.overall is not None:
+        return ModeOutline(report).power
+    if search is None or not search.detectable:
         lift = report.minimum_detectable_lift
         if lift is None or report.change is not None:
-            return ""
+            return TOO_FEW if search is not None and report.unused else ""
         return (
             f"A group of {words.level(report.power.prevalence)} of the {unit} that fails "
             f"{100 * lift:.0f} points more often than the rest would have been found four times "
             "in five."
         )
-    if search.overall is not None or not search.detectable:
-        return ModeOutline(report).power
     needs = [(float(share), rate) for share, rate in search.detectable.items() if rate is not None]
     if not needs:
         return TOO_FEW

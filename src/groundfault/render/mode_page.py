@@ -136,7 +136,7 @@ def _tabulate_models(outline: ModeOutline, terminal: bool) -> Table:
         such = () if terminal else (quote_example(sample).removeprefix("Such as "),)
         rows.append((words.clean(meaning), words.count(row.n), *each, str(numbers[0]), *such))
     anchors = [f"mode-{row[-1 if terminal else -2]}" for row in rows]
-    total = ("all", words.count(max(one.n for one in search.outcomes)))
+    total = ("all", words.count(outline.report.n))
     such = () if terminal else ("",)
     rows.append((*total, *(words.rate(rates[m]) for m in shown), words.NONE, *such))
     left = [
