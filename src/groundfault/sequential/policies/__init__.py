@@ -59,13 +59,6 @@ class Query:
     audit: str = ""
 
 
-@rename_fields(
-    asked="positions",
-    drawn_from="group_indices",
-    least="min_eligible",
-    needed="rest_targets",
-    offered="available",
-)
 @dataclass(frozen=True, eq=False)
 class Cells:
     """The coarsest partition of N cases of which every group is a union.
@@ -137,6 +130,13 @@ class Cells:
         return low, high
 
 
+@rename_fields(
+    asked="positions",
+    drawn_from="group_indices",
+    least="min_eligible",
+    needed="rest_targets",
+    offered="available",
+)
 @dataclass(frozen=True, eq=False)
 class History:
     """All that a policy may know: N cases, G groups, and the scores of T rounds.
