@@ -284,7 +284,7 @@ def test_every_decision_is_listed(page: str) -> None:
 
 
 def test_the_tutorial_rejects_a_candidate_and_confirms_one() -> None:
-    text = (DOCS / "tutorial" / "first-audit.md").read_text(encoding="utf-8")
+    text = (DOCS / "tutorial" / "test-a-suspicion.md").read_text(encoding="utf-8")
     assert "confirmed" in text
     assert "not_replicated" in text
 
