@@ -183,7 +183,7 @@ def list_plain(table: pl.DataFrame) -> list[str]:
     plain = (Kind.FLAG, Kind.NUMBER, Kind.LABEL)
     names = [c.name for c in profile(take_sample(table)) if c.kind in plain]
     parts = [(name, name.rpartition(".")[0]) for name in names]
-    wholes = {w for w in table.columns if not isinstance(table.schema[w], pl.Struct)}
+    wholes = {name for name, dtype in table.schema.items() if not isinstance(dtype, pl.Struct)}
     return list(dict.fromkeys(whole if whole in wholes else name for name, whole in parts))[:3]
 
 
