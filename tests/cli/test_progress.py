@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from threading import Event
 
 import pytest
 
@@ -21,10 +22,29 @@ def test_a_step_that_counts_gets_an_estimate_and_others_stay_as_they_are() -> No
     assert estimate("writing the report") == "writing the report"
 
 
+def test_a_step_that_lasts_is_written_again_with_its_seconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written = Event()
+    monkeypatch.setattr(output, "_SILENT", 0.001)
+    monkeypatch.setattr(output, "monotonic", count(0, 20).__next__)
+    with output._repeat_step(lambda text: written.set() if "so far" in text else None) as progress:
+        progress("looking for failure modes")
+        assert written.wait(60)
+    written.clear()
+    # and no more once the command has ended
+    assert not written.wait(0.05)
+    with show_progress() as progress:
+        progress("looking for failure modes")
+        while "looking for failure modes, " not in (text := capsys.readouterr().err):
+            pass
+    assert "s so far" in text
+
+
 def test_a_long_command_writes_lines_into_a_log_and_a_short_one_none(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    clock = count(0, 4)
+    clock = count(0, 2)
     monkeypatch.setattr(output, "monotonic", clock.__next__)
     with show_progress() as progress:
         progress("reading")

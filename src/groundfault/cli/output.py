@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 _PAUSE = 10
 """Seconds between two lines in a log: a command of a few seconds writes none."""
+
+_SILENT = 5.0
+"""Seconds after which a step is written again: a person begins to doubt."""
 
 _MINUTES = 100
 """Seconds from which a time is told in minutes."""
@@ -198,7 +202,8 @@ def show_progress(quiet: bool = False, *, lines: bool = False) -> Iterator[Progr
     """Show a spinner with the current step on standard error, if that is a terminal.
 
     Elsewhere, such as in a log, there is a line every ten seconds; or a line a step if ``lines``.
-    A step that counts, such as "12 of 90", gets an estimate of the time that is left.
+    A step that counts, such as "12 of 90", gets an estimate of the time that is left, and one that
+    lasts the time since it began.
     """
     from rich.console import Console
     from rich.text import Text
@@ -210,9 +215,12 @@ def show_progress(quiet: bool = False, *, lines: bool = False) -> Iterator[Progr
         yield listener(None)
     elif console.is_terminal:
         with console.status("reading") as status:
-            yield lambda message: status.update(
-                Text(clean(estimate(message)), overflow="ellipsis", no_wrap=True)
-            )
+
+            def update(message: str) -> None:
+                status.update(Text(clean(estimate(message)), overflow="ellipsis", no_wrap=True))
+
+            with _repeat_step(update) as tell:
+                yield tell
     else:
         pause, last = 0 if lines else _PAUSE, monotonic()
 
@@ -223,7 +231,31 @@ def show_progress(quiet: bool = False, *, lines: bool = False) -> Iterator[Progr
                 last = monotonic()
                 console.print(clean(text), markup=False, highlight=False, soft_wrap=True)
 
-        yield write_line
+        with _repeat_step(write_line) as tell:
+            yield tell
+
+
+@contextmanager
+def _repeat_step(write: Progress) -> Iterator[Progress]:
+    """Write a step again while it lasts, with the seconds since it began."""
+    step, begun, over = "reading", monotonic(), Event()
+
+    def tell(message: str) -> None:
+        nonlocal step, begun
+        step, begun = message, monotonic()
+        write(message)
+
+    def repeat() -> None:
+        while not over.wait(_SILENT):
+            write(f"{step}, {monotonic() - begun:.0f} s so far")
+
+    thread = Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield tell
+    finally:
+        over.set()
+        thread.join()
 
 
 class TimeLeft:
