@@ -11,7 +11,7 @@ import numpy as np
 
 from groundfault.base.arrays import Bools, Floats, Ints
 
-# examples that the error rate of all adds to each slice: small slices are not taken at their word
+# examples that the failure rate of all adds to each slice: small slices are not taken at their word
 _PRIOR = 2.0
 # log odds of certain numbers are infinite
 _CERTAIN = 1e-3

@@ -107,7 +107,7 @@ class Check(Struct, frozen=True):
     ----------
     prospects : tuple of Prospect
     summary : CheckSummary
-        Sizes, discovery error rate, minimum detectable lift by prevalence, settings.
+        Sizes, discovery failure rate, minimum detectable lift by prevalence, settings.
     library : Library
         The candidates, to freeze.
     """

@@ -54,8 +54,8 @@ def make_designs(
     plan : Plan
         Resolved.
     discovery : Units
-        Discovery units, or all for a judge that holds nothing out; the error rate comes from these
-        alone.
+        Discovery units, or all for a judge that holds nothing out; the failure rate comes from
+        these alone.
     n_holdout : int
         Units held out.
     bar : ConfirmationBar, optional

@@ -298,7 +298,7 @@ def _about_fixed_columns(results: AuditResults) -> Iterator[str]:
 def _about_rare_errors(results: AuditResults) -> Iterator[str]:
     plan, min_lift = results.audit.plan, float(to_fraction(results.audit.plan.min_lift or 0))
     rate = results.full.describe_losses()[0]
-    # a lift of min_lift needs an error rate of at least that on the slice; with twice as much
+    # a lift of min_lift needs a failure rate of at least that on the slice; with twice as much
     # overall it is ordinary
     if results.audit.compare:
         return

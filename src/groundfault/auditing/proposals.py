@@ -64,7 +64,7 @@ class ProposalSummary(Preview, frozen=True, kw_only=True):
 
 
 class Proposal(Struct, frozen=True):
-    """A slice, with its error rates on the units it was proposed from.
+    """A slice, with its failure rates on the units it was proposed from.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class Proposals(Struct, frozen=True):
     library : Library
         The same as candidates, to freeze and judge: ``groundfault audit --library``.
     summary : ProposalSummary
-        The finder and its settings, sizes, the discovery error rate, whether the numbers are
+        The finder and its settings, sizes, the discovery failure rate, whether the numbers are
         selected, and columns that were left out because they predict the outcome.
     """
 
@@ -140,7 +140,7 @@ def propose(
     max_slices: int | None = None,
     permutations: int = 0,
 ) -> Proposals:
-    """Let one finder propose slices of the discovery units, with their error rates there.
+    """Let one finder propose slices of the discovery units, with their failure rates there.
 
     Parameters
     ----------

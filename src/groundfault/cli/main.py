@@ -45,7 +45,7 @@ _BESIDE = {
     "lab": ("main", "Propose slices, describe, probe, cluster, calibrate."),
 }
 _LAB = {
-    "slices": ("proposals", "Propose slices with high error rates; confirm nothing."),
+    "slices": ("proposals", "Propose slices with high failure rates; confirm nothing."),
     "describe": ("proposals", "Let a language model describe failing examples."),
     "probe": ("main", "Test a model on wordings that must not change the answer."),
     "study": ("study", "Regenerate a paper's tables."),

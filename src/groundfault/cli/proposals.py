@@ -44,7 +44,7 @@ def slices(
     progress: Progress,
     **options: Any,
 ) -> Result:
-    """Propose slices with high error rates; confirm nothing.
+    """Propose slices with high failure rates; confirm nothing.
 
     Only the discovery units are searched, so that an audit with the same seed can judge the slices
     on the held-out units. Finders of slices: sliceline, tree, pysubgroup; edisa, domino, spotlight

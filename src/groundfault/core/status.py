@@ -8,8 +8,8 @@ from enum import StrEnum
 class Status(StrEnum):
     """Why an observation has, or has not, a loss.
 
-    Only `SCORED` observations have one. The others are counted in every report and never enter an
-    error rate; the report says whether its verdicts would change had all of them failed, or all
+    Only `SCORED` observations have one. The others are counted in every report and never enter a
+    failure rate; the report says whether its verdicts would change had all of them failed, or all
     passed. ``error`` is a failure of the evaluation, such as a time-out of the service;
     ``artefact`` a score known to be the grader's mistake."""
 

@@ -196,7 +196,7 @@ def floor(report: Report) -> Figure | None:
 
 
 def slices(report: Report) -> Figure | None:
-    """Draw error rates on and off each confirmed slice; None where nothing is confirmed."""
+    """Draw failure rates on and off each confirmed slice; None where nothing is confirmed."""
     outline = Outline(report)
     findings = [outline.face(f) for group in outline.groups for f in (group.lead, *group.distinct)]
     visible = findings[:MAX_SLICES]

@@ -59,9 +59,9 @@ def max_t(
     as much as one of many. Without contrast the family-wise error is controlled exactly, and
     strongly: a slice's statistic depends on its own units alone. Assumes independent units, and
     that differences of one size are symmetric about 0 under the null, as those of 0/1 losses of
-    equal error rates are. Graded differences are bet on instead, as in `p_values`, and adjusted by
-    Holm's method. A contrast flips what is left of the differences after their mean, which is exact
-    only asymptotically.
+    equal failure rates are. Graded differences are bet on instead, as in `p_values`, and adjusted
+    by Holm's method. A contrast flips what is left of the differences after their mean, which is
+    exact only asymptotically.
 
     References
     ----------

@@ -97,7 +97,7 @@ class Design:
 
     @property
     def largest(self) -> float:
-        """Return the largest lift that error rate and prevalence allow; 0 where no slice can
+        """Return the largest lift that failure rate and prevalence allow; 0 where no slice can
         differ."""
         share = self.prevalence
         if any(s.on in (0, s.n) for s in self.stages):
@@ -341,7 +341,7 @@ class DesignMixture:
     Attributes
     ----------
     designs : tuple of Design
-        Of equal sizes and error rate.
+        Of equal sizes and failure rate.
     weights : tuple of float
         Probabilities, of sum 1.
     tested : float
@@ -359,7 +359,7 @@ class DesignMixture:
 
     @property
     def largest(self) -> float:
-        """Return the largest lift that error rate and prevalence allow."""
+        """Return the largest lift that failure rate and prevalence allow."""
         return self.designs[0].largest
 
     def power(self, lift: float) -> float:
@@ -407,7 +407,7 @@ def raise_rate(design: Design, lift: float) -> Design:
     """Return the design of units of which a slice fails more often by ``lift``, and the rest as
     before.
 
-    A design is of an error rate, and a slice of it that fails more leaves the rest to fail less:
+    A design is of a failure rate, and a slice of it that fails more leaves the rest to fail less:
     where errors are rare, no large lift is possible then. Here the errors of the slice are added.
 
     Parameters
@@ -434,7 +434,7 @@ def minimum_detectable_rise(
     Parameters
     ----------
     designs : sequence of Design
-        One of which applies; of equal error rate and sizes.
+        One of which applies; of equal failure rate and sizes.
     weights : sequence of float
         Their probabilities; a sum below 1 is the chance that the candidate is tested at all.
     power : float
