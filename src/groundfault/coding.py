@@ -2,15 +2,14 @@
 
 You read runs in random order, blind to the model, to the outcome and to the notes of others, and
 write what goes wrong first. Codes name it; they can be renamed and joined at any time. Each note is
-an event of a ledger: it is on disk before the next run is shown, and several people may code at
-once. Counts have limits that hold whenever you look. A judge of a code is measured on your labels,
-and the share that it flags is corrected by them."""
+on disk before the next run is shown, and several people may code at once. Counts have limits that
+hold whenever you look. A judge of a code is measured on your labels, and its share corrected."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -20,9 +19,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from groundfault.auditing.run_texts import RunTexts, Texts
 from groundfault.base.ledgers import find_ledger
-from groundfault.core.column_names import holds_answer, means_pass
-from groundfault.core.conversations import has_transcripts
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.core.rules import Rule
@@ -30,7 +28,6 @@ from groundfault.descriptions.annotating import grade_texts
 from groundfault.errors import InputError, PlanError, require_name
 from groundfault.models.budget import CallBudget
 from groundfault.models.target import Target, get as get_target
-from groundfault.modes.examples import find_text_columns
 from groundfault.review.decision import select_latest, tabulate_opinions
 from groundfault.review.notes import (
     CodeCount,
@@ -40,8 +37,6 @@ from groundfault.review.notes import (
     RunItem,
     Side,
     check_code,
-    cut_run,
-    head_step,
 )
 from groundfault.review.queue import Queue
 from groundfault.review.sampling import (
@@ -58,7 +53,7 @@ from groundfault.review.session import Session
 from groundfault.stats import agreement as raters
 from groundfault.stats.agreement import Agreement
 from groundfault.stats.intervals import Unseen, clopper_pearson, rogan_gladen
-from groundfault.transcripts.steps import read_transcripts
+from groundfault.transcripts.behaviours import add_flags
 
 Floats = NDArray[np.float64]
 
@@ -67,8 +62,8 @@ _FAILED = 0.5
 """Graded losses above it count as failed, as everywhere that outcomes are two."""
 _MAX_DEFINITION = 1000
 """Characters of a definition, which is a paragraph."""
-_BATCH, _MAX_CALLS = 500, 5_000
-"""Runs whose texts are open at once; calls that a judge may make unless more are allowed."""
+_MAX_CALLS = 5_000
+"""Calls that a judge may make unless more are allowed."""
 _EXAMPLES = 2
 """Notes that show a judge a code: one may be odd, and each lengthens every call."""
 
@@ -131,7 +126,8 @@ class Coding:
             raise PlanError(
                 "the ledger is off, and notes need a file: name it (store=, or --store FILE)"
             )
-        self.evidence, self._columns, self._plan = evidence, tuple(columns), Plan(seed=seed)
+        self.evidence, self._texts = evidence, RunTexts(evidence, tuple(columns))
+        self._plan = Plan(seed=seed)
         # by keys and outcomes: the grades of a judge may come later, as a column
         self.store = CodeStore(ledger, f"coding of {evidence.outcome_hash}")
         losses = evidence.loss.to_numpy()
@@ -157,38 +153,10 @@ class Coding:
 
     @cached_property
     def _steps(self) -> dict[int, pl.DataFrame]:
-        return self._open_runs([one.row for one in self.queue.items if isinstance(one, RunItem)])
+        return self._texts.open([one.row for one in self.queue.items if isinstance(one, RunItem)])
 
-    def _open_runs(self, rows: Sequence[int]) -> dict[int, pl.DataFrame]:
-        of = self.evidence
-        if self._columns or not has_transcripts(of.frame):
-            return {}
-        steps = read_transcripts(of.frame, of.roles, of.account, rows)
-        return {int(part["run"][0]): part for part in steps.partition_by("run")}
-
-    def _read_texts(self, row: int) -> tuple[tuple[str, str], ...]:
-        return self._tell(row, self._steps, is_blind=self._is_mixed)
-
-    def _tell(
-        self, row: int, runs: Mapping[int, pl.DataFrame], *, is_blind: bool
-    ) -> tuple[tuple[str, str], ...]:
-        """Return heads and texts of a run, without a grader's words where these would tell."""
-        if (steps := runs.get(row)) is not None:
-            shown = steps.filter(pl.col("actor") != "judge") if is_blind else steps
-            return tuple(map(head_step, shown.iter_rows(named=True)))
-        names = [name for name in self._shown if not is_blind or name != "reason"]
-        return tuple((name, str(self.evidence.frame[name][row])) for name in names)
-
-    @cached_property
-    def _shown(self) -> tuple[str, ...]:
-        """Return the columns that are shown, none of which names an outcome."""
-        roles = self.evidence.roles
-        found = self._columns or find_text_columns(self.evidence)
-        told = [c for c in found if c in self._columns or means_pass(c) is None]
-        # of what was measured the answer alone, and why a grader failed it: one codes that first
-        hidden = [c for c in roles.instrument if not holds_answer(c) and c not in self._columns]
-        reason = ["reason"] * ("reason" in roles.instrument)
-        return (*(c for c in told if c not in hidden), *reason) or self.evidence.attributes
+    def _read_texts(self, row: int) -> Texts:
+        return self._texts.tell(row, self._steps, is_blind=self._is_mixed)
 
     def session(self, coder: str, *, adjudicate: bool = False) -> Session:
         """Begin or resume a person's way through the runs, or through those coded differently."""
@@ -243,10 +211,16 @@ class Coding:
         return f"{last.body['act']} {last.body.get('code', '')}".strip()
 
     def prompt(self, code: str) -> str:
-        """Return a question for a judge, with the definition and two notes as examples.
+        """Return a question for a judge, as `ask` makes it, and put it on record.
 
-        It is recorded: only runs that are coded afterwards validate a judge of this code.
+        Only runs that are coded afterwards validate a judge of this code.
         """
+        question = self.ask(code)
+        self.store.write("prompt", code=code, question=question)
+        return question
+
+    def ask(self, code: str) -> str:
+        """Return a question for a judge, with the definition and two notes as examples."""
         require_name("code", code, [*self.codes], InputError)
         notes = [note.note for note in self.notes if code in note.codes and note.note]
         lines = [
@@ -254,10 +228,11 @@ class Coding:
             *(f"Example: {' '.join(note.split())}" for note in notes[:_EXAMPLES]),
             "Answer yes or no.",
         ]
-        self.store.write("prompt", code=code, question="\n".join(lines))
         return "\n".join(lines)
 
-    def judge(self, code: str, target: str | Target, **calling: Any) -> Floats:
+    def judge(
+        self, code: str, target: str | Target, *, on: Evidence | None = None, **calling: Any
+    ) -> Floats:
         """Ask a language model about every run, blind to outcomes and labels.
 
         Returns
@@ -271,18 +246,16 @@ class Coding:
             Its last `prompt` is the question; without one it is made now, and labels to come count.
         target : str or Target
             Such as ``openai/gpt-4o-mini``.
+        on : Evidence, optional
+            Fresh runs to ask about instead; `mark` puts the grades beside them.
         **calling
             Of `groundfault.models.budget.CallBudget`: ``max_calls`` (5,000), ``record``,
             ``prices``.
         """
         asked = [e.body for e in self.store.changes() if e.body["act"] == "prompt"]
         said = [body["question"] for body in asked if body["code"] == code and "question" in body]
-        question, texts = said[-1] if said else self.prompt(code), list[str]()
-        rows = range(len(self.evidence))
-        for start in range(0, len(rows), _BATCH):
-            part = rows[start : start + _BATCH]
-            runs = self._open_runs(part)
-            texts += [cut_run(self._tell(row, runs, is_blind=True)) for row in part]
+        question = said[-1] if said else self.prompt(code)
+        texts = [*(self._texts if on is None else RunTexts(on)).list_blind()]
         budget = CallBudget(**{"max_calls": _MAX_CALLS, **calling})
         return grade_texts(texts, question, get_target(target), budget)
 
@@ -376,6 +349,34 @@ class Coding:
                 for code in self.codes
             ),
         )
+
+    def read_coded(self, *sides: Side) -> Iterator[tuple[dict[str, Any], Texts]]:
+        """Yield the coded runs of these sides, or of both: the row of `labels`, and the texts."""
+        rows = [row for side in _SIDES for row in self._label(side)]
+        runs, within = self._texts.open(rows), {r for s in sides or _SIDES for r in self._rows[s]}
+        for row, labels in zip(rows, self.labels().iter_rows(named=True), strict=True):
+            if row in within:
+                yield labels, self._texts.tell(row, runs, is_blind=True)
+
+    def mark(
+        self, grades: Mapping[str, ArrayLike] | None = None, *, on: Evidence | None = None
+    ) -> Evidence:
+        """Return runs with codes as columns about whole runs, which an audit lists as behaviours.
+
+        Parameters
+        ----------
+        grades : mapping of str to array, shape (runs,), optional
+            1, 0 or NaN for each run, by code; by default what the coders say of coded runs.
+        on : Evidence, optional
+            Fresh runs, which the grades are of.
+        """
+        of = self.evidence if on is None else on
+        if grades is None:
+            labels, rows = self.labels(), [row for side in _SIDES for row in self._label(side)]
+            table = np.full((len(self.codes), len(of)), np.nan)
+            table[:, rows] = labels.select(list(self.codes)).to_numpy().T
+            grades = dict(zip(self.codes, table, strict=True))
+        return add_flags(of, {code: read_grades(of, given) for code, given in grades.items()})
 
     def validate(
         self, code: str, grades: str | ArrayLike, rules: Sequence[str] = ()

@@ -12,8 +12,9 @@ import click
 
 from groundfault.base.progress import Progress
 from groundfault.cli import shared
+from groundfault.cli.coding import code
 from groundfault.cli.command import INPUT, RULE, Group, apply, option
-from groundfault.cli.labelling import STOPPED, choose_answer, code, confirm, run_until_stopped
+from groundfault.cli.labelling import STOPPED, choose_answer, confirm, run_until_stopped
 from groundfault.cli.open_ import serve_desk, server_options
 from groundfault.cli.output import Result, claim_folder, echo_warnings
 from groundfault.cli.probe_review import review

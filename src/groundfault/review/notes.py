@@ -26,8 +26,6 @@ CODING_GUIDANCE = (
 _DIGITS = 9
 """Digits of a number that somebody types: no run has more steps."""
 Side = Literal["failing", "passing"]
-_SHOWN, _LEAST, _STEPS = 3_800, 80, 40
-"""Characters of a run that a judge reads, of a step at least, and steps: the first and last."""
 CODEBOOK = "codebook"
 """The kind of the events that change the codebook."""
 
@@ -183,7 +181,7 @@ class RunItem(Item):
     @cached_property
     def headed_texts(self) -> tuple[tuple[str, str], ...]:
         """Return heads and texts: a pair for each step, or for each column that is shown."""
-        return self.read(self.row)
+        return tuple((head, normalize(text)) for head, text in self.read(self.row))
 
 
 class CodeStore(Store):
@@ -222,21 +220,3 @@ class CodeStore(Store):
             replace(note, codes=tuple(names.get(code, code) for code in note.codes))
             for note in super().decisions()
         ]
-
-
-def head_step(step: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the head of a step, and its text."""
-    name = f" {step['name']}" if step["name"] else ""
-    status = "" if step["status"] == "ok" else f" [{step['status']}]"
-    head = f"{step['step']}. {step['actor']} {step['kind']}{name}{status}"
-    return head, normalize(step["text"] or step["arguments"] or "")
-
-
-def cut_run(texts: Sequence[tuple[str, str]]) -> str:
-    """Return a run as a judge reads it: each step cut, and of a long run the middle left out."""
-    half = _STEPS // 2
-    if left := max(0, len(texts) - _STEPS):
-        texts = [*texts[:half], (f"{left} steps are left out", ""), *texts[-half:]]
-    most = max(_LEAST, _SHOWN // max(1, len(texts)))
-    lines = [f"{head}: {text}".rstrip(": ") for head, text in texts]
-    return "\n".join(line if len(line) <= most else f"{line[: most - 2]} …" for line in lines)

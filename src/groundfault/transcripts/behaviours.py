@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.core.evidence import Evidence
+from groundfault.errors import InputError
 from groundfault.stats.risk_sets import MIN_RUNS, NEVER
 
 _TOOLS, _PAIRS, _ERRORS, _AGENTS = 25, 15, 10, 10
@@ -224,3 +227,13 @@ def _find_ends(own: pl.DataFrame) -> pl.DataFrame:
             _pick(last.filter(~is_answer), "ends without an answer"),
         ]
     )
+
+
+def add_flags(evidence: Evidence, flags: Mapping[str, NDArray[np.float64]]) -> Evidence:
+    """Return evidence with columns about whole runs: 1, 0 or NaN for each, by name."""
+    roles, names = evidence.roles, list(flags)
+    if taken := [name for name in names if name in evidence.frame.columns]:
+        raise InputError(f"there is a column {taken[0]!r} already: give the code another name")
+    columns = [pl.Series(name, values, pl.Float64).fill_nan(None) for name, values in flags.items()]
+    told = replace(roles, during=(*roles.during, *names))
+    return replace(evidence, frame=evidence.frame.with_columns(columns), roles=told)
