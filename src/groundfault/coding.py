@@ -36,12 +36,9 @@ from groundfault.review.notes import (
     Note,
     RunItem,
     Side,
-    check_code,
-)
-from groundfault.review.queue import Queue
-from groundfault.review.sampling import (
     bound_shares,
     bound_unseen,
+    check_code,
     draw_rows,
     find_cells,
     find_focus,
@@ -49,6 +46,7 @@ from groundfault.review.sampling import (
     read_grades,
     spell_rows,
 )
+from groundfault.review.queue import Queue
 from groundfault.review.session import Session
 from groundfault.stats import agreement as raters
 from groundfault.stats.agreement import Agreement
@@ -81,7 +79,7 @@ class Coding:
         Largest number of runs of each outcome to draw at random. Both may grow later.
     focus : str
         Of which kind half of the sample is: ``mode:RULE``, ``near:RULE``, ``outliers`` or
-        ``unsure:COL`` (`groundfault.review.sampling.find_focus`). It is recorded, and counts weigh
+        ``unsure:COL`` (`groundfault.review.notes.find_focus`). It is recorded, and counts weigh
         each run by its chance to be drawn.
     columns : sequence of str
         What is shown of a run; by default its steps or, without any, its question, answer and

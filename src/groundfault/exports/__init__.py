@@ -15,9 +15,10 @@ from groundfault.base.registry import open_registry
 from groundfault.core.evidence import Evidence
 from groundfault.core.judge import Judge
 from groundfault.errors import InputError, PlanError
+from groundfault.exports.codes import export_codes
 from groundfault.exports.slices import ReportSlices
 
-__all__ = ["Exporter", "ReportSlices", "export", "get", "known"]
+__all__ = ["Exporter", "ReportSlices", "export", "export_codes", "get", "known"]
 
 _REGISTRY = open_registry("exporter", "groundfault.exporters")
 
