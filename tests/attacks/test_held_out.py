@@ -80,6 +80,13 @@ WAYS: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def say_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Progress goes by the clock."""
+    monkeypatch.setattr("groundfault.cli.output._PAUSE", 1e9)
+    monkeypatch.setattr("groundfault.cli.output._SILENT", 1e9)
+
+
 def watch(way: Callable[[Path], object], place: Path, rate: float, seed: int) -> Seen:
     place.mkdir()
     write_table(place, rate, seed)

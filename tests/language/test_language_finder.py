@@ -344,7 +344,7 @@ def test_the_command(questions: list[str], tmp_path: Path) -> None:
     first = CliRunner().invoke(
         explain_command, [str(a) for a in [*args, "--finder", "declared"]], catch_exceptions=False
     )
-    assert first.output.startswith("This is what chance gives: ")
+    assert first.stdout.startswith("This is what chance gives: ")
     assert "discovery examples" in first.output
     assert "words: " in first.output
     assert "as in the paper: " in first.output
@@ -356,8 +356,8 @@ def test_the_command(questions: list[str], tmp_path: Path) -> None:
     few = [*args, "--finder", "edisa", "--permutations", "99"]
     second = CliRunner().invoke(explain_command, [str(a) for a in few])
     assert second.exit_code == 0
-    assert second.output.startswith("0 slices") == (
-        "another finder (--finder sliceline)" in second.output
+    assert second.stdout.startswith("0 slices") == (
+        "another finder (--finder sliceline)" in second.stdout
     )
     with pytest.raises(PlanError, match="not of the form NAME=VALUE"):
         CliRunner().invoke(

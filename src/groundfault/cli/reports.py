@@ -338,6 +338,9 @@ def export(
                   OUT is a .jsonl file
     label-studio  tasks for the examples on the slices, without their scores;
                   OUT is a .json file
+    langfuse      scores of the traces in each failure mode, for its client to
+                  upload; OUT is a .jsonl file
+    phoenix       annotations of the spans in each failure mode, likewise
     memberships   a table with one column for each slice; OUT is a .csv, .parquet
                   or .jsonl file
     brief         one page of A4 for readers who decide: a chart and three
