@@ -37,11 +37,11 @@ class LangfuseScores:
     def export(self, slices: ReportSlices, out: Path) -> str:
         """Write the lines, whole or not at all."""
         scores = []
-        for mark in find_marks(slices, self.name):
-            part = {} if mark.run == mark.trace else {"observation_id": mark.run}
-            score = {"trace_id": mark.trace, **part, "name": mark.slice, "value": 1}
+        for one in find_runs(slices, self.name):
+            part = {} if one.run == one.trace else {"observation_id": one.run}
+            score = {"trace_id": one.trace, **part, "name": one.slice, "value": 1}
             scores.append(
-                score | {"data_type": "BOOLEAN", "comment": mark.sentence, "score_id": mark.key}
+                score | {"data_type": "BOOLEAN", "comment": one.sentence, "score_id": one.key}
             )
         return _write_lines(scores, out)
 
@@ -56,19 +56,19 @@ class PhoenixAnnotations:
         """Write the lines, whole or not at all."""
         annotations = [
             {
-                "span_id": mark.run,
-                "annotation_name": mark.slice,
+                "span_id": one.run,
+                "annotation_name": one.slice,
                 "annotator_kind": "CODE",
                 "score": 1.0,
-                "explanation": mark.sentence,
-                "identifier": mark.key,
+                "explanation": one.sentence,
+                "identifier": one.key,
             }
-            for mark in find_marks(slices, self.name)
+            for one in find_runs(slices, self.name)
         ]
         return _write_lines(annotations, out)
 
 
-def find_marks(slices: ReportSlices, tool: str) -> Iterator[SliceRun]:
+def find_runs(slices: ReportSlices, tool: str) -> Iterator[SliceRun]:
     """Find each run and slice that it is on, once.
 
     Raises
