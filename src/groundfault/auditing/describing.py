@@ -12,6 +12,7 @@ import polars as pl
 
 from groundfault.auditing.preparation import start_audit
 from groundfault.auditing.prepared_audit import PreparedAudit
+from groundfault.auditing.run_texts import RunTexts
 from groundfault.base.arrays import Bools, Places
 from groundfault.base.progress import Progress, listener
 from groundfault.base.streams import stream
@@ -38,6 +39,7 @@ from groundfault.descriptions.proposing import (
     ARMS,
     MAX_LENGTH,
     PROMPTS,
+    DescribingCost,
     ExampleDescription,
     ProposingSettings,
     estimate_proposals,
@@ -45,13 +47,16 @@ from groundfault.descriptions.proposing import (
 )
 from groundfault.errors import InputError, PlanError
 from groundfault.finders.text import select_texts
-from groundfault.models.budget import CallBudget, CallEstimate
+from groundfault.models.budget import CallBudget
 from groundfault.models.record import Record
 from groundfault.models.target import Target, get
+from groundfault.transcripts.behaviours import add_flags
 
 MAX_CALLS = 5_000
 """Calls that are allowed where nobody says how many."""
 
+_RUN = "text of the run"
+"""Column with the texts of runs while they are described; no rule reads it."""
 _MAX_NAME = 60  # characters: a name fits a column of a table
 
 
@@ -73,6 +78,9 @@ class Descriptions:
         annotations, and of the second annotator.
     calls : int
         Made in this run; what was on record is none.
+    marked : Evidence, optional
+        Of runs: the evidence with a column for each description, to audit. What was proposed from
+        outcomes is missing on the discovery half, which it was made for.
     """
 
     library: Library
@@ -82,52 +90,13 @@ class Descriptions:
     annotations: dict[str, int]
     checks: dict[str, int]
     calls: int
+    marked: Evidence | None = None
 
     @property
     def rows(self) -> tuple[DescriptionColumn, ...]:
         """Return the column of each candidate, in the order of the library."""
         return tuple(
             c.fitted_column for c in self.library if isinstance(c.fitted_column, DescriptionColumn)
-        )
-
-
-@dataclass(frozen=True)
-class DescribingCost:
-    """The most that describing may cost where nothing is on record.
-
-    A reply that cannot be read is asked for once more, and a call that fails is made again: neither
-    is counted here.
-
-    Attributes
-    ----------
-    proposals, annotations, checks : CallEstimate
-        To propose descriptions, to decide on examples, and to have a second model decide again.
-        Descriptions are taken to be as many and as long as they may be.
-    examples, check : int
-        Distinct texts that are decided on, and those that are decided on again.
-    """
-
-    proposals: CallEstimate
-    annotations: CallEstimate
-    checks: CallEstimate
-    examples: int
-    check: int
-
-    def describe(self, prices: tuple[float, float] | None = None) -> str:
-        """Return the cost in words.
-
-        Parameters
-        ----------
-        prices : pair of float, optional
-            US dollars for a million tokens, of questions and of replies.
-        """
-        total = self.proposals + self.annotations + self.checks
-        again = f", and for {self.check:,} of these again" * bool(self.check)
-        return (
-            f"at most {total.describe(prices)}, if every reply can be read: "
-            f"{self.proposals.calls:,} for proposals, then up to "
-            f"{self.annotations.calls // self.examples} for each of {self.examples:,} examples"
-            f"{again}"
         )
 
 
@@ -183,8 +152,12 @@ class DescribingTask:
         if check < 1 or (sample is not None and sample < 1):
             raise PlanError("check (--check) and sample (--sample) must be at least 1")
         mining = bool({"outcomes", "shuffled"} & set(settings.arms))
+        if settings.runs:
+            told = pl.Series(_RUN, list(RunTexts(evidence, tuple(columns or ())).list_blind()))
+            roles = replace(evidence.roles, during=(*evidence.roles.during, _RUN))
+            evidence = replace(evidence, frame=evidence.frame.with_columns(told), roles=roles)
         audit = start_audit(evidence, plan, mining=mining)
-        shown = choose_columns(audit, columns)
+        shown = (_RUN,) if settings.runs else choose_columns(audit, columns)
         seed = audit.plan.seed
         texts = _list_texts(audit.evidence, shown, sample, seed)
         rng = stream(seed, "texts to annotate again")
@@ -221,6 +194,22 @@ class DescribingTask:
             len(self.texts),
             len(part),
         )
+
+    def mark(self, descriptions: Sequence[ExampleDescription], marks: Marks) -> Evidence:
+        """Return the evidence with a column for each description of its runs."""
+        evidence = self.audit.evidence
+        places = {text: place for place, text in enumerate(self.texts)}
+        rows = [places.get(text, len(places)) for text in evidence.frame[_RUN]]
+        none = np.full((1, len(descriptions)), MISSING)
+        values = np.concatenate([marks, none])[rows].astype(np.float64)
+        values[values == MISSING] = np.nan
+        owing = np.array([one.owes_outcomes for one in descriptions], dtype=np.bool_)
+        values[np.ix_(self.audit.discovery_rows, owing)] = np.nan
+        names = [f"{one.text[:_MAX_NAME]} ({', '.join(one.arms)})" for one in descriptions]
+        kept = tuple(name for name in evidence.roles.during if name != _RUN)
+        whole = replace(evidence, frame=evidence.frame.drop(_RUN))
+        whole = replace(whole, roles=replace(evidence.roles, during=kept))
+        return add_flags(whole, dict(zip(names, values.T, strict=True)))
 
     def propose(
         self, proposer: Target, budget: CallBudget
@@ -333,6 +322,9 @@ def describe(
 
     Notes
     -----
+    With ``ProposingSettings(runs=True)`` the steps of runs, or their answers, are shown in place of
+    examples, blind to graders; audit `Descriptions.marked` then.
+
     What was proposed from outcomes is confirmed on held-out examples alone. What was proposed
     blindly owes nothing to any outcome, since its examples are drawn without regard to them, and
     all units may test it. What is confirmed is a statement about what the annotator marked, which
@@ -380,9 +372,9 @@ def describe(
         for one, marks, agreement in zip(todo, first.marks.T, again, strict=True)
     ]
     library = Library.of(_make_candidates(columns_made, task.audit.origin))
-    return Descriptions(
-        library, task.columns, len(texts), proposals, first.replies, replies, budget.calls
-    )
+    marked = task.mark(todo, first.marks) if task.settings.runs else None
+    how = proposals, first.replies, replies, budget.calls, marked
+    return Descriptions(library, task.columns, len(texts), *how)
 
 
 def choose_columns(audit: PreparedAudit, columns: Sequence[str] | None) -> tuple[str, ...]:

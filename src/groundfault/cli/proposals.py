@@ -124,6 +124,7 @@ def describe(
     rounds: Annotated[int, click.IntRange(1, 100)] = 3,
     examples: Count = 10,
     count: Annotated[int, click.IntRange(1, 50)] = 5,
+    runs: bool = False,
     annotator: str | None = None,
     second: str | None = None,
     sheet: OutFile | None = None,
@@ -166,6 +167,8 @@ def describe(
         Number of failing examples in a question, and of passing ones.
     count : N
         Largest number of descriptions in one reply.
+    runs
+        Describe what happens in runs, from their steps or answers, and not the examples.
 
     Annotation
     ----------
@@ -194,7 +197,8 @@ def describe(
     Output
     ------
     out : DIR
-        Write library.json, the descriptions as candidates, and the record to this folder.
+        Write library.json, the descriptions as candidates, and the record to this folder; with
+        --runs a folder evidence, to audit, in place of library.json.
     """
     from groundfault.auditing.describing import bound_describing_cost, describe as run
     from groundfault.descriptions.proposing import ProposingSettings
@@ -203,7 +207,7 @@ def describe(
     names: Any = () if arms.strip() == "none" else tuple(split_names(arms))
     if not names and not descriptions:
         raise PlanError("--arms none asks for no proposals: name descriptions (--description)")
-    settings = ProposingSettings(names, rounds=rounds, examples=examples, count=count)
+    settings = ProposingSettings(names, rounds=rounds, examples=examples, count=count, runs=runs)
     plan = Plan(holdout=options["holdout"], seed=options["seed"])
     material: dict[str, Any] = {"descriptions": descriptions, "sample": sample, "check": check}
     material |= {"settings": settings, "columns": text or None}
@@ -230,8 +234,11 @@ def describe(
         **material,
         **calling,
     )
-    library = Path(out) / "library.json"
-    result.library.freeze(library)
+    library = Path(out) / ("evidence" if runs else "library.json")
+    if result.marked is not None:
+        result.marked.save(library)
+    else:
+        result.library.freeze(library)
     return Result([make_page(result, library, sheet)])
 
 

@@ -61,6 +61,9 @@ class ProposingSettings:
         drawn at random.
     count : int
         Most descriptions in one reply.
+    runs : bool
+        Whether what happens in runs is described, from their steps or answers, and not the
+        examples. What is true of runs says how they fail, and is no rule.
 
     Raises
     ------
@@ -72,6 +75,7 @@ class ProposingSettings:
     rounds: int = 3
     examples: int = 10
     count: int = 5
+    runs: bool = False
 
     def __post_init__(self) -> None:
         for arm in self.arms:
@@ -116,6 +120,46 @@ class ExampleDescription:
     def owes_outcomes(self) -> bool:
         """Return whether it came about by a look at outcomes, true or shuffled ones, alone."""
         return not {"blind", "named"} & set(self.arms)
+
+
+@dataclass(frozen=True)
+class DescribingCost:
+    """The most that describing may cost where nothing is on record.
+
+    A reply that cannot be read is asked for once more, and a call that fails is made again: neither
+    is counted here.
+
+    Attributes
+    ----------
+    proposals, annotations, checks : CallEstimate
+        To propose descriptions, to decide on examples, and to have a second model decide again.
+        Descriptions are taken to be as many and as long as they may be.
+    examples, check : int
+        Distinct texts that are decided on, and those that are decided on again.
+    """
+
+    proposals: CallEstimate
+    annotations: CallEstimate
+    checks: CallEstimate
+    examples: int
+    check: int
+
+    def describe(self, prices: tuple[float, float] | None = None) -> str:
+        """Return the cost in words.
+
+        Parameters
+        ----------
+        prices : pair of float, optional
+            US dollars for a million tokens, of questions and of replies.
+        """
+        total = self.proposals + self.annotations + self.checks
+        again = f", and for {self.check:,} of these again" * bool(self.check)
+        return (
+            f"at most {total.describe(prices)}, if every reply can be read: "
+            f"{self.proposals.calls:,} for proposals, then up to "
+            f"{self.annotations.calls // self.examples} for each of {self.examples:,} examples"
+            f"{again}"
+        )
 
 
 class _DescriptionsReply(msgspec.Struct, forbid_unknown_fields=True):
@@ -207,6 +251,7 @@ def _make_requests(
             prompt = "propose"
             places = {"failing": _span(1, first), "passing": _span(first + 1, len(shown))}
         parts = fence([texts[i] for i in shown])
+        prompt += "_runs" * settings.runs
         content = PROMPTS.fill(prompt, count=len(shown), wanted=settings.count, **places, **parts)
         # a repeat of its own: few examples may be drawn twice, and would be one question
         question = Question(content, seed=seed, repeat=number)

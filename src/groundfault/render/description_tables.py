@@ -118,10 +118,10 @@ def make_page(descriptions: Descriptions, library: Path, sheet: str | None = Non
                 f"note: {kind}: {', '.join(troubles)} of {sum(counts.values()):,} replies; what "
                 "they were about is left out"
             )
-    step = (
-        f"Nothing is confirmed. To judge them: groundfault audit --candidates {library}, with the "
-        "same source and seed."
-    )
+    command = f"groundfault audit --candidates {library}, with the same source and seed"
+    if descriptions.marked is not None:
+        command = f"groundfault audit {library}, whose section How it fails lists them"
+    step = f"Nothing is confirmed. To judge them: {command}."
     lead.append(small(step))
     if sheet and not any(column.agreement for column in descriptions.rows):
         lead.append(f"To check them: fill in yes or no in {sheet}, and run the same command again.")
