@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from groundfault.auditing.flow import audit as audit
     from groundfault.auditing.gating import gate as gate
     from groundfault.auditing.lazy_evidence import LazyEvidence as LazyEvidence
-    from groundfault.auditing.proposals import Proposals as Proposals, propose as propose
     from groundfault.auditing.report import Report as Report
     from groundfault.auditing.verification import verify as verify
     from groundfault.auditing.verification_checks import Verification as Verification
@@ -52,6 +51,8 @@ __getattr__, __dir__, __all__ = open_front_door(
     __name__,
     {
         "Audit": "groundfault:SequentialAudit",
+        "Proposals": "groundfault_lab.slicing.proposals:Proposals",
+        "propose": "groundfault_lab.slicing.proposals:propose",
         "policies": "groundfault.sequential.policies",
         "studies": "groundfault_studies",
     },

@@ -19,8 +19,8 @@ from groundfault.errors import InputError
 from groundfault.probes.bank import toml_tables
 from groundfault.readers.table import read_table
 from groundfault.slicing.embedding import check_embedding, embed
-from groundfault.slicing.replays import PROBABILITY
 from groundfault_lab.slicing.predictions import EmbeddedPredictions, check_probability
+from groundfault_lab.slicing.replays import PROBABILITY
 from groundfault_studies import pair_texts
 from groundfault_studies.real_models import Predictions, of_text, shipped_classifiers
 

@@ -10,7 +10,7 @@ from audit_tables import make_planted_table
 
 import groundfault
 from groundfault import Evidence, Library, Plan
-from groundfault.auditing.proposals import propose
+from groundfault_lab.slicing.proposals import propose
 from groundfault_lab.slicing.sliceline import SliceLine
 
 STORED = Path(__file__).resolve().parents[1] / "fixtures" / "v0_1_0"

@@ -157,7 +157,7 @@ def test_a_killed_run_goes_on_where_it_stopped(place: Path, server: Scripted) ->
     assert run_program(*words, "--out", "whole", folder=place).status == 0
     whole = Library.load(place / "whole" / "library.json")
     before = count_requests(server)
-    nursery = Nursery(["groundfault.cli.proposals", "groundfault.auditing.describing", "openai"])
+    nursery = Nursery(["groundfault.cli.describe", "groundfault.auditing.describing", "openai"])
     try:
         for step in (12, 25, 40, 60):
             nursery.start([*words, "--out", "killed"], place, place / "output", step=step)

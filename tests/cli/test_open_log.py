@@ -17,6 +17,7 @@ from groundfault import Candidate, Evidence
 from groundfault.cli.main import cli
 from groundfault.cli.open_ import open_log
 from groundfault.errors import InputError
+from groundfault_lab.slicing.proposals import propose
 
 LOG = Path(__file__).resolve().parents[1] / "fixtures"
 
@@ -142,4 +143,4 @@ def test_a_finder_that_crashes_is_left_out_and_said() -> None:
     assert report.left_out == ("the finder crashing: ZeroDivisionError: a slip",)
     assert report.modes
     with pytest.raises(ZeroDivisionError):
-        groundfault.propose(evidence, Crashing())
+        propose(evidence, Crashing())

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from groundfault.auditing.proposals import configure_finder
 from groundfault.finders.categories import Categories
 from groundfault.finders.interactions import Interactions
 from groundfault_lab.slicing.foreign import Pysubgroup
+from groundfault_lab.slicing.proposals import configure_finder
 from groundfault_lab.slicing.random import Random
 from groundfault_lab.slicing.sliceline import ScoredSlice, SliceLine
 

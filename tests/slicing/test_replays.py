@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 from planted_tables import make_embedded_evidence
 
-from groundfault import Candidate, Evidence, Plan, propose
-from groundfault.slicing.replays import deal_outcomes, describe_chance, measure_chance
+from groundfault import Candidate, Evidence, Plan
+from groundfault_lab.slicing.proposals import propose
+from groundfault_lab.slicing.replays import deal_outcomes, describe_chance, measure_chance
 
 FLAGS = [f"c{j}" for j in range(8)]
 

@@ -92,7 +92,7 @@ def explain(
     level
         Significance level of the tests.
     """
-    from groundfault.auditing.proposals import configure_finder, propose
+    from groundfault_lab.slicing.proposals import configure_finder, propose
 
     # first, so that a missing library is told before the search
     annotator = load_pipeline(pipeline)

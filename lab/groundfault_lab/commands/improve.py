@@ -107,7 +107,7 @@ def improve(
 
 
 def _make_slicer(finder: str, settings: tuple[str, ...]) -> Any:
-    from groundfault.auditing.proposals import configure_finder
+    from groundfault_lab.slicing.proposals import configure_finder
 
     slicer = configure_finder(finder, read_values(settings))
     if not hasattr(slicer, "error_probability"):

@@ -15,7 +15,6 @@ from groundfault.base.arrays import Floats, Ints, Places
 from groundfault.core.candidate import matrix
 from groundfault.errors import InputError, require_name
 from groundfault.slicing.embedding import embed
-from groundfault.slicing.replays import PROBABILITY
 from groundfault_lab.improve.selective import Flipping, SelectivePrediction, Slicer, suspect
 from groundfault_lab.slicing.predictions import (
     EMBEDDING,
@@ -23,6 +22,7 @@ from groundfault_lab.slicing.predictions import (
     EmbeddedPredictions,
     check_probability,
 )
+from groundfault_lab.slicing.replays import PROBABILITY
 from groundfault_lab.stats.improvement import Improvement
 
 Act = Literal["leave-out", "relabel", "label-next"]

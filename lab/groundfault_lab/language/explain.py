@@ -20,10 +20,10 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError
-from groundfault.slicing.replays import describe_chance
 from groundfault_lab.language.feature import Feature, select_features
 from groundfault_lab.language.pipeline import DEFAULT, Pipeline, load_pipeline
 from groundfault_lab.slicing.predictions import example_losses
+from groundfault_lab.slicing.replays import describe_chance
 from groundfault_lab.stats import slice_features
 from groundfault_lab.stats.slice_features import average_v
 
@@ -202,8 +202,8 @@ def explain(
     evidence : Evidence
         Of one model.
     slices : sequence of Candidate
-        Such as what ``groundfault.propose`` gives; those that hold, or leave out, fewer than eight
-        examples are passed over.
+        Such as what `groundfault_lab.slicing.proposals.propose` gives; those that hold, or leave
+        out, fewer than eight examples are passed over.
     text : str
         The column of texts.
     sets : sequence of str
@@ -215,8 +215,9 @@ def explain(
     level : float
         In (0, 1), of the p-values.
     chances : mapping of str to float, optional
-        The p-value of each slice by its name, such as those that ``groundfault.propose`` gives with
-        ``permutations``. Without it nothing tells error slices from those of chance.
+        The p-value of each slice by its name, such as those that
+        `groundfault_lab.slicing.proposals.propose` gives with ``permutations``. Without it
+        nothing tells error slices from those of chance.
     searches : int
         Searches on permuted errors that the p-values are from.
     progress : callable, optional

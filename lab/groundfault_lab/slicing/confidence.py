@@ -13,7 +13,7 @@ from groundfault.core.columns import check_quantiles, select_named
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
 from groundfault.slicing.parameters import Parameters
-from groundfault.slicing.replays import PROBABILITY
+from groundfault_lab.slicing.replays import PROBABILITY
 
 
 @dataclass(frozen=True)

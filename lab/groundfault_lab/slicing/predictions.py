@@ -23,7 +23,7 @@ from groundfault.core.columns import (
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError
 from groundfault.slicing.embedding import to_numbers
-from groundfault.slicing.replays import PROBABILITY
+from groundfault_lab.slicing.replays import PROBABILITY
 
 EMBEDDING = "embedding*"
 

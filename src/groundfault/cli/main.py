@@ -45,13 +45,13 @@ _BESIDE = {
     "lab": ("main", "Propose slices, describe, probe, cluster, calibrate."),
 }
 _LAB = {
-    "slices": ("proposals", "Propose slices with high failure rates; confirm nothing."),
-    "describe": ("proposals", "Let a language model describe failing examples."),
+    "describe": ("describe", "Let a language model describe failing examples."),
     "probe": ("main", "Test a model on wordings that must not change the answer."),
     "study": ("study", "Regenerate a paper's tables."),
     "anchor": ("reports", "Sign the head of a ledger, so that erasing it shows."),
 }
 _RESEARCH = {
+    "slices": "Propose slices with high failure rates; confirm nothing.",
     "calibrate": "Measure a judge's rate of false confirmations and power.",
     "explain": "Name the linguistic features of each slice of errors.",
     "improve": "Rank examples to leave out, relabel or label next.",

@@ -21,7 +21,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
 from groundfault.errors import PlanError
-from groundfault.slicing.replays import describe_chance, measure_chance
+from groundfault_lab.slicing.replays import describe_chance, measure_chance
 
 
 class ProposalSummary(Preview, frozen=True, kw_only=True):
@@ -167,7 +167,7 @@ def propose(
     >>> import groundfault, polars
     >>> table = polars.DataFrame({"lang": ["de", "en"] * 50, "error": [1, 0, 0, 0] * 25})
     >>> evidence = groundfault.Evidence.from_table(table, outcome="error")
-    >>> [row.name for row in groundfault.propose(evidence).rows]
+    >>> [row.name for row in propose(evidence).rows]
     ['lang = de']
     """
     audit = start_audit(evidence, plan)

@@ -13,11 +13,11 @@ from planted_tables import make_embedded_evidence as embedded, results, words_an
 
 import groundfault
 from groundfault import Candidate, Evidence, Library, Plan, PlanError, Verdict, finders
-from groundfault.auditing.proposals import configure_finder, propose
-from groundfault.cli.proposals import slices
 from groundfault.core.columns import share_words
 from groundfault.finders.interactions import Interactions
 from groundfault_lab import slicing
+from groundfault_lab.commands.slices import slices
+from groundfault_lab.slicing.proposals import configure_finder, propose
 from groundfault_lab.slicing.sliceline import SliceLine
 
 
@@ -70,7 +70,8 @@ def test_the_first_so_many_are_kept_and_finders_go_by_name():
     assert [row.name for row in result.rows] == [row.name for row in propose(results()).rows][:2]
     assert len(result.library) == 2
     assert not propose(results(), "thresholds").summary.selected
-    assert groundfault.propose is propose
+    with pytest.warns(DeprecationWarning, match="groundfault_lab.slicing.proposals"):
+        assert groundfault.propose is propose
 
 
 def test_scores_are_of_the_search_that_proposed():
