@@ -197,6 +197,7 @@ def test_text_from_data_gives_no_workflow_command(job: Job) -> None:
     assert "%25" in commands[1]
 
 
+@pytest.mark.slow
 def test_everything_is_kept_in_one_folder(job: Job) -> None:
     write(job.place / "t.csv", "de")
     assert job.run(comment="false") == [0, 1]
@@ -231,6 +232,7 @@ def test_a_token_that_may_not_write_is_a_warning(job: Job) -> None:
     assert "::warning title=groundfault::no comment was written" in job.log
 
 
+@pytest.mark.slow
 def test_a_comment_of_a_person_is_never_edited(job: Job) -> None:
     write(job.place / "t.csv")
     with serving("<!-- groundfault audit __self -->\nmine") as github:
@@ -276,6 +278,7 @@ def test_the_recipe_for_github_names_inputs_that_exist(tmp_path: Path) -> None:
     assert required <= set(used["with"])
 
 
+@pytest.mark.slow
 def test_the_recipe_for_gitlab_runs(tmp_path: Path) -> None:
     text = recipes()["audit"]
     (tmp_path / ".gitlab-ci.yml").write_text(text)

@@ -110,7 +110,8 @@ def test_nothing_is_told_of_outcomes_that_are_held_out(name: str, tmp_path: Path
     way = WAYS[name]
     watch(way, tmp_path / "first", 0.3, 1)  # what is cached is cached now
     usual = watch(way, tmp_path / "usual", 0.3, 1)
-    for rate in (0.0, 0.05, 0.95, 1.0):
+    # explaining takes a second each
+    for rate in (0.0, 1.0) if name == "explain" else (0.0, 0.05, 0.95, 1.0):
         other = watch(way, tmp_path / str(rate), rate, 2)
         assert other.said == usual.said
         assert other.calls == usual.calls

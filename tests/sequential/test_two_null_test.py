@@ -183,7 +183,7 @@ def test_an_earlier_mode_saves_labels():
     assert labels[1] <= 0.7 * labels[0]
 
 
-@pytest.mark.parametrize("audits", [100, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("audits", [50, pytest.param(400, marks=pytest.mark.slow)])
 def test_a_wrong_prior_keeps_the_error_rate(audits: int):
     """All groups pass at the threshold, and the prior says that two of them fail."""
     means = dict.fromkeys("abcde", 0.8)

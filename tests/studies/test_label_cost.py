@@ -87,6 +87,7 @@ def test_a_study_that_was_stopped_goes_on(
     assert again == first
 
 
+@pytest.mark.slow
 def test_an_earlier_audit_saves_labels_and_a_repaired_model_is_not_accused(shared: Path) -> None:
     rules = ("default", "prior", "sibling")
     labels = {
