@@ -21,6 +21,7 @@ from small_taxonomy import Scripted
 
 import groundfault
 from groundfault import Evidence
+from groundfault.cli import output
 
 SIZE = 400
 HASH = re.compile(r"\b[0-9a-f]{12,64}\b")
@@ -106,7 +107,11 @@ def watch(way: Callable[[Path], object], place: Path, rate: float, seed: int) ->
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_nothing_is_told_of_outcomes_that_are_held_out(name: str, tmp_path: Path) -> None:
+def test_nothing_is_told_of_outcomes_that_are_held_out(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # on a slow machine a line every ten seconds says how far a command is
+    monkeypatch.setattr(output, "_PAUSE", float("inf"))
     way = WAYS[name]
     watch(way, tmp_path / "first", 0.3, 1)  # what is cached is cached now
     usual = watch(way, tmp_path / "usual", 0.3, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import warnings
 from contextlib import suppress
@@ -55,6 +56,40 @@ def test_checks_finders_models_and_comparisons_take_any_table(seed: int) -> None
             with suppress(GroundfaultError):
                 evidence = read(two, id="example", model="model")
                 groundfault.audit(evidence, compare=compare, ledger=None).to_json()
+
+
+SIZE = 120
+PLAIN = [float(i % 7) for i in range(SIZE)]
+ODD: dict[str, pl.Series] = {
+    "count": pl.Series(["alpha beta", "beta", "gamma alpha"] * 40),
+    "literal": pl.Series(["alpha beta", "beta", "gamma alpha"] * 40),
+    "a duration": pl.Series([dt.timedelta(seconds=i % 9) for i in range(SIZE)]),
+    "bytes": pl.Series([b"\xff\x00a"[: i % 4] for i in range(SIZE)], dtype=pl.Binary),
+    "128 bits": pl.Series([i % 5 << 70 for i in range(SIZE)], dtype=pl.Int128),
+    "infinite": pl.Series([float("inf") if i % 5 == 0 else x for i, x in enumerate(PLAIN)]),
+    "not a number": pl.Series([float("nan") if i % 5 == 0 else x for i, x in enumerate(PLAIN)]),
+    "of one model": pl.Series([x if i % 2 else None for i, x in enumerate(PLAIN)]),
+    "empty": pl.Series([None] * SIZE, dtype=pl.Float64),
+    "objects": pl.Series([object()] * SIZE, dtype=pl.Object),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("finders", [None, FINDERS], ids=["default", "finders"])
+@pytest.mark.parametrize("ways", ["one model", "two models", "compared"])
+def test_a_column_of_each_odd_type_is_audited(
+    name: str, finders: list[str] | None, ways: str
+) -> None:
+    table = pl.DataFrame({name: ODD[name], "x": PLAIN, "error": [0, 1, 1, 0, 0] * 24})
+    two = {"model": ["a", "b"] * 60, "example": [i // 2 for i in range(SIZE)]}
+    is_one = ways == "one model"
+    table = table if is_one else table.with_columns(**{k: pl.Series(v) for k, v in two.items()})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        evidence = read(table) if is_one else read(table, id="example", model="model")
+        compare = ("a", "b") if ways == "compared" else None
+        report = groundfault.audit(evidence, finders=finders, compare=compare, ledger=None)
+    assert json.loads(report.to_json())["findings"] is not None
 
 
 def test_models_without_an_example_in_common_are_not_compared() -> None:

@@ -129,6 +129,8 @@ def _list_leaves(
     right = numbers.astype(np.float32) > tree.threshold[node]  # as the tree compares
     # a value that occurs instead of the tree's float32 midpoint, so that SQL splits alike
     cut = float(numbers[inside & right].min())
+    if np.isinf(cut):  # which no rule can name
+        cut = float(np.nextafter(numbers[inside & ~right].max(), cut))
     cut = int(cut) if cut.is_integer() and abs(cut) < 2**53 else cut
     old = path.get(column, Range(None, None))
     for child, part, side in (
