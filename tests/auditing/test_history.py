@@ -133,12 +133,27 @@ def test_the_gate_fails_on_what_grows_and_writes_a_page(tmp_path: Path) -> None:
     assert run_program("verify", str(stored)).status == 0
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}x", '{"builds": 1}', '{"other": []}', "\xff"])
+COUNTS = '{"builds": [{"name": "1", "report": "a", "groundfault_version": "1", "rules": [%s]}]}'
+ONE = '{"rule": "", "outcome": "", "meaning": "all", "n": 9, "errors": 3, "limit": 0.5}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *["", "[]", "{}x", '{"builds": 1}', '{"other": []}', "\xff"],
+        '{"builds": [], "builds": []}',
+        *(COUNTS % ONE.replace("9", n) for n in ("-9", "2", "null")),
+        *(COUNTS % ONE.replace("3", errors) for errors in ("-3", "NaN", "1e999")),
+        *(COUNTS % ONE.replace("0.5", limit) for limit in ("-0.5", "1.5", "NaN")),
+    ],
+)
 def test_another_file_is_no_history(tmp_path: Path, text: str) -> None:
     path = tmp_path / "h.json"
     path.write_text(text, encoding="latin-1")
     with pytest.raises(InputError, match="no history of builds"):
         read_history(path)
+    path.write_text(COUNTS % ONE)
+    assert read_history(path).builds[0].rules[0].rate == 1 / 3
 
 
 def test_a_comparison_and_a_zero_run_length_are_refused(tmp_path: Path) -> None:

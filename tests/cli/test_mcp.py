@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from commands import run_program
 
 pytest.importorskip("mcp")
 
@@ -123,16 +124,43 @@ def test_nothing_is_looked_at_without_being_told(place: Path, tmp_path: Path) ->
         ("audit", {"source": ["a=../x.csv"]}, "lies outside"),
         ("audit", {"source": ["absent.csv"], "look": True}, "absent.csv does not exist"),
         ("audit", {"source": ["new.parquet"], "look": True, "out": "../r"}, "lies outside"),
-        ("modes", {"report": "."}, "report.json"),
+        ("modes", {"report": "nothing"}, "nothing"),
+        (
+            "compare",
+            {"source": ["new.parquet"], "models": ["a", "b", "--out", "../r"], "look": True},
+            "the earlier first",
+        ),
+        ("audit", {"source": ["linked"], "look": True}, "lies outside"),
     ],
 )
 def test_errors_are_one_line(place: Path, tool: str, given: dict[str, Any], said: str) -> None:
-    if tool == "audit" and "absent" not in said:
+    if tool in ("audit", "compare") and "absent" not in said:
         given = {**given, "columns": COLUMNS}
+    if "linked" in str(given):
+        (place / "linked").mkdir()
+        (place / "linked" / "t.csv").symlink_to("/etc/passwd")
     answer = ask(place, (tool, given))[1]
     assert answer.is_error
+    assert not (place.parent / "r").exists()
     assert said in answer.content[0].text
     assert "\n" not in answer.content[0].text
+
+
+def test_a_report_in_the_served_folder_itself_reads_nothing_beside_it(tmp_path: Path) -> None:
+    served = tmp_path / "served"
+    served.mkdir()
+    write(tmp_path / "secret.parquet", "de")
+    words = f"audit {tmp_path}/secret.parquet --id id --outcome error --no-ledger --no-text"
+    assert run_program(*words.split(), "--out", str(served), folder="/").status == 0
+    calls = [
+        ("examples", {"report": "."}),
+        ("modes", {"report": "report.json"}),
+        ("gate", {"report": "report.json", "baseline": "."}),
+        ("verify", {"result": "../served"}),
+    ]
+    for answer in ask(served, *calls)[1:]:
+        assert answer.is_error
+        assert "move the result into one" in answer.content[0].text
 
 
 def test_answers_are_bounded_whatever_they_hold() -> None:

@@ -21,7 +21,7 @@ from groundfault.auditing.report import hash_file, report_path
 from groundfault.auditing.report_schema import ReportData
 from groundfault.base.files import claim, write_text
 from groundfault.base.machine import version
-from groundfault.base.reading import read_bytes, readable
+from groundfault.base.reading import read_json_object
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.rules import Rule
 from groundfault.core.units import Marks
@@ -59,6 +59,10 @@ class RuleCount(Struct, frozen=True, forbid_unknown_fields=True):
     errors: float | None = None
     named: bool = False
     limit: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= (self.errors or 0) <= (self.n or 0) or not 0 <= (self.limit or 0) <= 1:
+            raise ValueError(f"the rule {self.rule!r} has impossible numbers")
 
     @property
     def rate(self) -> float | None:
@@ -208,11 +212,9 @@ def read_history(path: str | Path) -> BuildHistory:
     place = Path(path)
     if not place.exists():
         return BuildHistory()
-    with readable(place):
-        content = read_bytes(place)
     try:
-        return msgspec.json.decode(content, type=BuildHistory)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        return msgspec.convert(read_json_object(place), BuildHistory)
+    except (msgspec.ValidationError, InputError) as error:
         raise InputError(
             f"{place} is no history of builds ({first_line(error)}): name a new file, which gate "
             "--history makes"

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import click
 
+from groundfault.base.reading import is_inside
 from groundfault.cli.command import GroupedCommand, command
 from groundfault.cli.main import cli, describe_end
 from groundfault.cli.output import Result
@@ -136,8 +137,17 @@ def _read_page(result: Result) -> Page:
 def _local(path: str) -> str:
     """Return a path that lies below the current folder."""
     place = Path(split_source(path)[1])
-    if not place.resolve().is_relative_to(Path.cwd().resolve()):
-        raise InputError(f"{path} lies outside {Path.cwd()}: groundfault mcp serves that folder")
+    for one in (place, *filter(Path.is_symlink, place.rglob("*"))):
+        if not is_inside(one, ["."]):
+            raise InputError(f"{one} lies outside {Path.cwd()}: groundfault mcp serves that folder")
+    return path
+
+
+def _result(path: str) -> str:
+    """Return the path of a stored result, whose table may lie in the folder above its own."""
+    place = Path(_local(path)).resolve()
+    if Path.cwd().resolve() in (place, *([place.parent] if place.is_file() else [])):
+        raise InputError(f"{path} is no folder below {Path.cwd()}: move the result into one")
     return path
 
 
@@ -224,6 +234,8 @@ def compare(
     models: with one source, the two models, the earlier first. The others are as in audit.
     """
     places, pair = list(map(_local, source)), models or []
+    if len(pair) not in (0, 2):
+        raise InputError("models are two, the earlier first")
     if len(places) == 2 and not models and not look:
         pair = ["first", "second"]
         places = [f"{n}={split_source(one)[1]}" for n, one in zip(pair, places, strict=True)]
@@ -236,7 +248,7 @@ def compare(
 
 def modes(report: str) -> dict[str, Any]:
     """List the failure modes of a report, a folder that audit or compare wrote."""
-    whole = _run("show", "--why", "--", _local(report)).data
+    whole = _run("show", "--why", "--", _result(report)).data
     listed = [_describe(number, mode) for number, mode in enumerate(whole.modes, 1)]
     return {"failure_rate": whole.error_rate, "modes": listed, "doubts": list(whole.hints)}
 
@@ -250,7 +262,7 @@ def examples(
     """Show examples of a failure mode, by its number; near ones match all conditions but one."""
     words = [] if side == "failing" else [f"--{side}"]
     named = [] if mode is None else [str(mode)]
-    result = _run("show", *words, "-n", str(count), "--", _local(report), *named)
+    result = _run("show", *words, "-n", str(count), "--", _result(report), *named)
     return dict(result.data)
 
 
@@ -260,7 +272,7 @@ def why(report: str) -> dict[str, Any]:
 
     from groundfault.render import terminal
 
-    page = _read_page(_run("show", "--why", "--", _local(report)))
+    page = _read_page(_run("show", "--why", "--", _result(report)))
     console = Console(file=StringIO(), width=100, no_color=True)
     terminal.show(page, console)
     assert isinstance(console.file, StringIO)
@@ -274,14 +286,14 @@ def gate(
     must_detect: float | None = None,
 ) -> dict[str, Any]:
     """Say whether a report passes: it fails on failure modes, with a baseline only on new ones."""
-    place = baseline and _local(baseline)
+    place = baseline and _result(baseline)
     words = _flags(baseline=place, fail_on=fail_on, must_detect=must_detect)
-    result = _run("gate", *words, "--", _local(report))
+    result = _run("gate", *words, "--", _result(report))
     lines = [line for line in result.outline if isinstance(line, str)]
     return {"passed": result.status == 0, "lines": lines}
 
 
 def verify(result: str) -> dict[str, Any]:
     """Recompute a stored report or result and check every number; 0 passed, 1 wrong, 3 unknown."""
-    done = _run("verify", "--", _local(result))
+    done = _run("verify", "--", _result(result))
     return {"status": done.status, "lines": list(done.outline)}
