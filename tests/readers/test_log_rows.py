@@ -8,12 +8,13 @@ from typing import Any
 
 import polars as pl
 import pytest
-from reader_samples import write_csv, write_json
+from reader_samples import PHOENIX, write_csv, write_json
 
 import groundfault
 from groundfault import Evidence
 from groundfault.auditing.column_timing import Timing
 from groundfault.auditing.preparation import prepare
+from groundfault.render import to_markdown
 
 KINDS = "abcdef"
 
@@ -114,8 +115,33 @@ def write_langfuse(folder: Path, answers: Answers) -> Path:
     return write_json(folder / "scores.json", rows)
 
 
+def write_lighteval(folder: Path, answers: Answers) -> Path:
+    rows = [
+        {
+            "doc": {"id": name, "query": f"question {name}", "specific": {"kind": kind}},
+            "model_response": {"text": ["x"]},
+            "metric": {"acc": int(passed)},
+        }
+        for name, kind, passed in answers
+    ]
+    path = folder / "details_t|0_2026-01-01T00-00-00.000000.parquet"
+    pl.DataFrame(rows).write_parquet(path)
+    return path
+
+
+def write_phoenix(folder: Path, answers: Answers) -> Path:
+    rows = [
+        {**PHOENIX[0], "example_id": name, "input": {"kind": kind}, "annotations": [note]}
+        for name, kind, passed in answers
+        for note in [{"name": "match", "annotator_kind": "CODE", "score": float(passed)}]
+    ]
+    return write_json(folder / "experiment.json", rows)
+
+
 @pytest.mark.parametrize("share", [1.0, 0.97])
-@pytest.mark.parametrize("write", [write_inspect, write_promptfoo, write_lm_eval, write_deepeval])
+@pytest.mark.parametrize(
+    "write", [write_inspect, write_promptfoo, write_lm_eval, write_deepeval, write_lighteval]
+)
 def test_a_kind_that_always_fails_is_named(
     write: Callable[[Path, Answers], Path], share: float, tmp_path: Path
 ) -> None:
@@ -125,6 +151,32 @@ def test_a_kind_that_always_fails_is_named(
     assert report.modes[0].errors == round(100 * share)
     assert {"kind", "vars_kind"} & {*evidence.roles.known}
     assert not {"kind", "vars_kind"} & {one.column for one in report.deciding or ()}
+
+
+def write_table(folder: Path, answers: Answers) -> Path:
+    rows = [{"name": name, "kind": kind, "ok": int(passed)} for name, kind, passed in answers]
+    return write_csv(folder / "table.csv", rows)
+
+
+@pytest.mark.parametrize("write", [write_langfuse, write_phoenix, write_table])
+def test_where_nobody_knows_when_the_kind_is_the_headline(
+    write: Callable[[Path, Answers], Path], tmp_path: Path
+) -> None:
+    """Traces and tables: a kind that decides the outcome is named, and one word makes it a mode."""
+    path = write(tmp_path, list_answers(1.0))
+
+    def read(**more: Any) -> Evidence:
+        if path.suffix == ".csv":
+            return Evidence.from_table(path, id="name", outcome="ok", positive_is_good=True, **more)
+        return Evidence.from_logs(path, **more)
+
+    report = groundfault.audit(read(), ledger=None)
+    (deciding,) = report.deciding or ()
+    (mode,) = deciding.modes
+    assert mode.errors == 100
+    assert f"'{deciding.column}' decides the outcome" in " ".join(to_markdown(report).split())
+    (named,) = groundfault.audit(read(allow_leakage=[deciding.column]), ledger=None).modes
+    assert (named.rule, named.errors) == (mode.rule, 100)
 
 
 def test_what_a_name_says_of_the_answer_is_not_known_before(tmp_path: Path) -> None:
