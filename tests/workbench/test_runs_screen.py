@@ -58,6 +58,8 @@ def test_both_runs_are_shown_and_only_the_failing_step_is_open(tmp_path: Path) -
     assert "<img" not in html
     assert "\x1b" not in html
     assert "A passing run" in html
+    # the later ones of equal calls are signs of a behaviour
+    assert html.count("<mark>repeats a call</mark>") == 4
     assert client.get("/runs", params={"id": "t7"}).status_code == 200
     gone = client.get("/runs", params={"id": "<b>"})
     assert gone.status_code == 400

@@ -136,15 +136,13 @@ def read_pair(runs: Evidence, example: str = "") -> dict[str, pl.DataFrame]:
     if not example and len(scored):
         example = scored.sort(both, fails, descending=True, maintain_order=True)["id"][0]
     mine = scored.filter(pl.col("id") == example)
-    rows = {"failing": mine.filter(fails)["index"], "passing": mine.filter(~fails)["index"]}
-    steps = {
-        side: read_transcripts(runs.frame, runs.roles, runs.account, [int(some[0])])
-        for side, some in rows.items()
-        if len(some)
-    }
-    if not any(map(len, steps.values())):
+    sides = {"failing": mine.filter(fails)["index"], "passing": mine.filter(~fails)["index"]}
+    rows = {side: int(some[0]) for side, some in sides.items() if len(some)}
+    # both at once: the columns of a table are looked at each time
+    steps = read_transcripts(runs.frame, runs.roles, runs.account, [*rows.values()])
+    if not len(steps):
         raise InputError(f"the evidence has no steps of an example {example!r}")
-    return steps
+    return {side: steps.filter(pl.col("run") == row) for side, row in rows.items()}
 
 
 def select_subject_losses(subject: Mode | Finding, case: PreparedAudit) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ import io
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
@@ -201,17 +201,23 @@ class TableLog(Log):
         yield self.frame, self.measured
 
 
-def _read_chunk(rows: Iterator[Observation]) -> tuple[pl.DataFrame, frozenset[str]] | None:
-    """Read the next rows as a table; None after the last."""
-    # rows have no circles, and the search for them takes a fifth of the time
+@contextmanager
+def pause_collection() -> Iterator[None]:
+    """Look for no circles of objects: rows have none, and that takes a fifth of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        chunk = list(islice(rows, _CHUNK))
-        return _make_table(chunk) if chunk else None
+        yield
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _read_chunk(rows: Iterator[Observation]) -> tuple[pl.DataFrame, frozenset[str]] | None:
+    """Read the next rows as a table; None after the last."""
+    with pause_collection():
+        chunk = list(islice(rows, _CHUNK))
+        return _make_table(chunk) if chunk else None
 
 
 def _make_table(rows: list[Observation]) -> tuple[pl.DataFrame, frozenset[str]]:

@@ -89,7 +89,10 @@ def make_run_page(example: str, runs: Mapping[str, pl.DataFrame]) -> Page:
 
 
 class StepLine(NamedTuple):
-    """A step as it is shown: where, who, and the text; whether it is the first that went wrong."""
+    """A step as it is shown: where, who, the text, and which behaviours it is a sign of.
+
+    ``is_first`` says whether it is the first that went wrong.
+    """
 
     step: int
     turn: int
@@ -97,6 +100,7 @@ class StepLine(NamedTuple):
     name: str
     text: str
     status: str
+    signs: str
     is_first: bool
 
 
@@ -105,7 +109,10 @@ def list_steps(steps: pl.DataFrame) -> list[StepLine]:
     wrong = (steps["status"] != "ok").arg_true()
     first = wrong[0] if len(wrong) else -1
     texts = steps.select(pl.coalesce(pl.col("text").replace("", None), "arguments", pl.lit("")))
-    told = steps.select("step", "turn", "actor", "kind", "name", "status").iter_rows()
+    nth = pl.int_range(pl.len()).over("kind", "name", "arguments_digest")
+    again = pl.when((pl.col("kind") == "call") & (nth > 0)).then(pl.lit("repeats a call"))
+    signs = pl.concat_list("signs", again).list.drop_nulls().list.join(", ")
+    told = steps.select("step", "turn", "actor", "kind", "name", "status", signs).iter_rows()
     return [
         StepLine(
             step,
@@ -114,9 +121,10 @@ def list_steps(steps: pl.DataFrame) -> list[StepLine]:
             words.clean(name or ""),
             "\n".join(map(words.clean, text.split("\n"))),
             f"{status} (first)" if place == first else status,
+            shown,
             place == first,
         )
-        for place, ((step, turn, actor, kind, name, status), text) in enumerate(
+        for place, ((step, turn, actor, kind, name, status, shown), text) in enumerate(
             zip(told, texts.to_series(), strict=True)
         )
     ]

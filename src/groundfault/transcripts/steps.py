@@ -21,6 +21,7 @@ from groundfault.core.conversations import (
 )
 from groundfault.errors import InputError, PlanError
 from groundfault.readers.importing import digest_log
+from groundfault.readers.log import pause_collection
 
 if TYPE_CHECKING:
     from groundfault.core.roles import Roles
@@ -213,7 +214,7 @@ def _read_call(call: Mapping[str, Any]) -> tuple[str, str | None, str]:
     inner = call.get("function")
     of = inner if isinstance(inner, dict) else call
     name = inner if isinstance(inner, str) else of.get("name")
-    arguments = next((of[k] for k in ("arguments", "input", "args") if k in of), None)
+    arguments = of.get("arguments", of.get("input", of.get("args")))
     return str(name or ""), _spell(arguments), str(call.get("id") or call.get("tool_call_id") or "")
 
 
@@ -317,7 +318,8 @@ def tabulate_steps(runs: Iterable[tuple[int, Any]], *, texts: bool = False) -> p
     """
     rest, tables = iter(runs), []
     while batch := list(islice(rest, _BATCH)):
-        tables.append(_tabulate(batch, texts))
+        with pause_collection():
+            tables.append(_tabulate(batch, texts))
     extra = {"text": pl.String, "arguments": pl.String} if texts else {}
     return pl.concat([pl.DataFrame(schema=SCHEMA | extra), *tables])
 
