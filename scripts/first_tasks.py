@@ -4,7 +4,8 @@
     python scripts/first_tasks.py --check   # runs them, and exits with 1 if one is not right
 
 Every log and table is made here from a seed, in the layout of its tool. A task is right if its last
-command ends with the status that is expected and prints what is expected, in ten seconds and with
+command ends with the status that is expected and prints what is expected, in ten seconds of
+processor time and with
 80 words or fewer before the list; a traceback is never right.
 """
 
@@ -14,10 +15,10 @@ import argparse
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,12 +135,12 @@ def run(task: Task, place: Path) -> tuple[str, str, float, int, str]:
     environment = os.environ | {"COLUMNS": "80", "NO_COLOR": "1", "GROUNDFAULT_LEDGER": "off"}
     seconds, words, faults, typed = 0.0, 0, list[str](), []
     for command in task.commands:
-        start = time.monotonic()
+        start = read_processor_seconds()
         done = subprocess.run(
             [sys.executable, "-m", "groundfault", *command.split()],
             cwd=place, env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
-        seconds = max(seconds, time.monotonic() - start)
+        seconds = max(seconds, read_processor_seconds() - start)
         said = done.stdout + done.stderr
         words = max(words, count_words(said))
         typed.append(f"`groundfault {command}`")
@@ -152,6 +153,12 @@ def run(task: Task, place: Path) -> tuple[str, str, float, int, str]:
         print(said, file=sys.stderr)
     faults += ["slow"] * (seconds > MOST_SECONDS) + ["wordy"] * (words > MOST_WORDS)
     return task.name, ", ".join(typed), seconds, words, "; ".join(faults) or "yes"
+
+
+def read_processor_seconds() -> float:
+    """Return the processor time of all commands so far: other work on the machine leaves it be."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def count_words(said: str) -> int:

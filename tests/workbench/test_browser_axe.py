@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 from bench_reports import make_answers, open_bench, serve_in_thread, write_bench_report
 from browser_watch import Watch
@@ -15,6 +16,7 @@ from probe_runs import make_wrong_rows, write_runs
 from review_desks import make_items, open_review as open_items
 from small_taxonomy import taxonomy_of
 
+import groundfault
 from groundfault import Case, Evidence
 from groundfault.auditing.report import Report
 from groundfault.exports import export
@@ -171,6 +173,28 @@ def test_nothing_serious_is_wrong_with_a_screen(
             page.goto(address.split("/#")[0] + path)
             expect(page.locator("main")).not_to_have_attribute("aria-busy", "true", timeout=60_000)
             require_none(axe, page)
+
+
+@pytest.mark.parametrize("kind", ["one", "many", "change", "nothing", "perfect"])
+def test_nothing_serious_is_wrong_with_a_page_and_its_brief(
+    browser: Browser, axe: Any, tmp_path: Path, kind: str
+) -> None:
+    table = make_answers()
+    constant = {"nothing": pl.col("error").reverse().shuffle(1), "perfect": pl.lit(0)}
+    table = table.with_columns(error=constant.get(kind, pl.col("error")))
+    model = "model" if kind in ("many", "change") else None
+    (make_results() if model else table).write_parquet(tmp_path / "t.parquet")
+    evidence = Evidence.from_table(tmp_path / "t.parquet", id="id", model=model, outcome="error")
+    compare = ("alpha", "beta") if kind == "change" else None
+    report = groundfault.audit(evidence, compare=compare, ledger=False)
+    report.write(tmp_path / "report")
+    export(tmp_path / "report", "brief", tmp_path / "brief.html")
+    page = browser.new_context().new_page()
+    for path in (tmp_path / "report" / "report.html", tmp_path / "brief.html"):
+        for tab in ("", "#why", "#verify"):
+            page.goto(path.as_uri() + tab)
+            require_none(axe, page)
+    page.context.close()
 
 
 @pytest.fixture
