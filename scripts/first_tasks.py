@@ -5,8 +5,7 @@
 
 Every log and table is made here from a seed, in the layout of its tool. A task is right if its last
 command ends with the status that is expected and prints what is expected, in ten seconds of
-processor time and with
-80 words or fewer before the list; a traceback is never right.
+processor time and with 80 words or fewer before the list; a traceback is never right.
 """
 
 from __future__ import annotations

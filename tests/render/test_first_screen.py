@@ -270,6 +270,15 @@ def test_a_brief_has_a_chart_three_examples_and_no_hash(models: int, tmp_path: P
     table.write_parquet(tmp_path / "table.parquet")
 
 
+def test_a_brief_names_the_model_of_a_rate_and_begins_with_what_is_excluded(
+    nothing: Report,
+) -> None:
+    many = Page(html(make_brief(audit(3)))).text
+    assert re.search(r"(every model|m\d): \d+% wrong", many)
+    text = Page(html(make_brief(nothing))).text
+    assert text.index("would have been named") < text.index("Question ")
+
+
 def test_a_brief_is_exported(one: Report, tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="1 is a pass"):
         evidence = Evidence.from_table(make_table(), id="id", model="model", outcome="outcome")

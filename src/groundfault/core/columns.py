@@ -187,6 +187,13 @@ def list_plain(table: pl.DataFrame) -> list[str]:
     return list(dict.fromkeys(whole if whole in wholes else name for name, whole in parts))[:3]
 
 
+def tell_value(value: object) -> str:
+    """Write a value as a person would: a list by its elements, a whole number without a point."""
+    if isinstance(value, list):
+        return ", ".join(map(tell_value, value))
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
 def profile(table: pl.DataFrame, max_levels: int = LEVELS) -> tuple[Column, ...]:
     """Look at each column of a table of examples once.
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from groundfault.core.column_names import ANSWERS, PROMPTS
-from groundfault.core.columns import Kind, list_plain, profile, take_sample
+from groundfault.core.columns import Kind, list_plain, profile, take_sample, tell_value
 from groundfault.core.conversations import list_conversations, tell_conversation
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import Rule
@@ -256,20 +256,13 @@ class _Rows:
         if columns and roles.model and outcome not in self.evidence.models:
             columns.append(roles.model)
         runs = list_conversations(self.evidence.frame[columns])
-        told = [(name, tell_conversation if name in runs else _tell) for name in columns]
+        told = [(name, tell_conversation if name in runs else tell_value) for name in columns]
         for row in frame.iter_rows(named=True):
             texts = {
                 name: tell(row[name])[:LONGEST] for name, tell in told if row[name] is not None
             }
             loss = round(float(losses[row["_unit"]]), 6)
             yield ModeExample(id=str(row[roles.id or ""]), side=side, texts=texts, loss=loss)
-
-
-def _tell(value: object) -> str:
-    """Write a value as a person would: a list by its elements, a whole number without a point."""
-    if isinstance(value, list):
-        return ", ".join(map(_tell, value))
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def select_losses(

@@ -58,6 +58,8 @@ def make_brief(report: Report) -> Page:
     )
     lead = (outline.selection, outline.overall, _draw_models(report))
     title, facts = outline.title, outline.facts
+    # without a mode, what is excluded is the result
+    sections = sections if report.modes else sections[::-1]
     return Page("brief", title, outline.headline, facts=facts, lead=lead, sections=sections)
 
 
@@ -86,7 +88,7 @@ def _draw_modes(report: Report) -> Iterator[Content]:
     items = [
         Statement(
             one.name.partition(". ")[2],
-            f"{one.sentence} {words.clean(one.mode.outcome if models else '')}",
+            f"{words.clean(f'{one.mode.outcome}: ' if models else '')}{one.sentence}",
             bar=Bar(one.mode.rate, find_rate_beside(one.mode), outline.full),
         )
         for one in modes.values()
