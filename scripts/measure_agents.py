@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
-from agent_worlds import make_chats, read, read_mint, read_tau_bench
+from agent_worlds import make_chats, mark_runs, read, read_mint, read_tau_bench
 
 from groundfault import Evidence
 from groundfault.transcripts.behaviours import find_behaviours
@@ -56,6 +56,27 @@ def measure_worlds(worlds: int) -> None:
             told = judge_transcripts(read(table), LEVEL)
             hits += any("stray" in a.behaviour for a in told.announcements)
         print(f"| {name} | {false} of {worlds} | {hits} of {planted} |", flush=True)
+
+
+def measure_scanners(worlds: int) -> None:
+    """Print how often a scanner of whole runs is named, by chance and where it is right."""
+    print("\n| layout, scanner of | null worlds with a claim | scanner named |\n|---|--:|--:|")
+    for name, layout in LAYOUTS.items():
+        for steps in (False, True):
+
+            def count(number: int, effect: float, layout=layout, steps=steps) -> int:  # type: ignore[no-untyped-def]
+                runs = (mark_runs(s, layout, effect, steps=steps) for s in range(number))
+                return sum(
+                    any(
+                        b.whole and b.p is not None and b.p <= LEVEL
+                        for b in judge_transcripts(one, LEVEL).behaviours
+                    )
+                    for one in runs
+                )
+
+            planted, what = max(5, worlds // 4), "runs" if steps else "answers"
+            rates = f"{count(worlds, 0.0)} of {worlds} | {count(planted, 0.3)} of {planted}"
+            print(f"| {name}, {what} | {rates} |", flush=True)
 
 
 def compare(name: str, evidence: Evidence) -> None:
@@ -122,6 +143,7 @@ def main() -> None:
         compare("MINT", read_mint(shared))
         compare("tau-bench, airline", read_tau_bench(shared))
     measure_worlds(worlds)
+    measure_scanners(worlds)
 
 
 if __name__ == "__main__":

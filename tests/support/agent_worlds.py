@@ -57,6 +57,25 @@ def read(table: pl.DataFrame) -> Evidence:
     return Evidence.from_table(table, id="id", repeat="trial", model="model", outcome="error")
 
 
+def mark_runs(
+    seed: int, layout: tuple[int, int, int], effect: float = 0.0, *, steps: bool = True
+) -> Evidence:
+    """Runs with a scanner that flags longer ones more often, and failing ones by its effect.
+
+    A layout is tasks, trials and models; without steps the runs are answers.
+    """
+    tasks, trials, models = layout
+    table = make_chats(seed, tasks=tasks, trials=trials, models=models)
+    rng = np.random.default_rng(seed + 1000)
+    turns = np.array([text.count('"role"') for text in table["messages"]])
+    chance = (1 - 0.95**turns if steps else 0.3) + effect * table["error"].to_numpy()
+    scan = pl.Series(rng.random(len(table)) < chance)
+    words = pl.Series(rng.choice(["warm", "cold"], len(table)))
+    table = table.with_columns(scan=scan, tone=words).drop([] if steps else ["messages"])
+    columns = {"id": "id", "repeat": "trial", "model": "model", "outcome": "error"}
+    return Evidence.from_table(table, **columns, during=["scan", "tone"])
+
+
 def read_mint(shared: Path) -> Evidence:
     """The runs of MINT that one can look at, five turns at most."""
     place = shared / "real" / "mint"

@@ -150,6 +150,17 @@ def test_mint_announces_an_error_of_the_first_call(shared: Path) -> None:
     assert not any("solution" in b.name for b in told.behaviours)
 
 
+def test_modes_of_mint_are_benchmarks_and_no_consequence(shared: Path) -> None:
+    report = audit(read_mint(shared).select_model("gpt-4-0613"), ledger=False)
+    shares = {mode.columns: [] for mode in report.modes}
+    for mode in report.modes:
+        shares[mode.columns].append((mode.rule, round(mode.errors / mode.n, 2)))
+    assert set(shares) == {("benchmark",)}
+    assert {("\"benchmark\" = 'hotpotqa'", 0.53), ("\"benchmark\" = 'mbpp'", 0.47)} <= {
+        *shares["benchmark",]
+    }
+
+
 def test_nothing_is_announced_on_tau_bench(shared: Path) -> None:
     told = judge_transcripts(read_tau_bench(shared), 0.1)
     assert not told.announcements

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-import polars as pl
 import pytest
-from agent_worlds import make_chats
+from agent_worlds import mark_runs
 
 from groundfault import Candidate, Evidence, audit
 from groundfault.auditing.column_timing import Timing
 from groundfault.auditing.preparation import prepare
-from groundfault.core.conversations import open_conversation
 from groundfault.errors import RuleError
 from groundfault.transcripts.judging import Behaviour, judge_transcripts
-
-
-def mark_runs(seed: int, tasks: int, trials: int, effect: float, *, steps: bool) -> Evidence:
-    """Runs with a scanner that flags longer ones more often, and failing ones by its effect."""
-    table = make_chats(seed, tasks=tasks, trials=trials)
-    rng = np.random.default_rng(seed + 1000)
-    turns = np.array([len(open_conversation(text)) for text in table["messages"]])
-    chance = (1 - 0.95**turns if steps else 0.3) + effect * table["error"].to_numpy()
-    scan = pl.Series(rng.random(len(table)) < chance)
-    words = pl.Series(rng.choice(["warm", "cold"], len(table)))
-    table = table.with_columns(scan=scan, tone=words).drop([] if steps else ["messages"])
-    columns = {"id": "id", "repeat": "trial", "outcome": "error"}
-    return Evidence.from_table(table, **columns, during=["scan", "tone"])
 
 
 def name_whole(evidence: Evidence) -> dict[str, Behaviour]:
@@ -33,7 +17,7 @@ def name_whole(evidence: Evidence) -> dict[str, Behaviour]:
 
 
 def test_a_scanner_of_answers_is_compared_within_tasks() -> None:
-    evidence = mark_runs(0, 60, 4, 0.5, steps=False)
+    evidence = mark_runs(0, (60, 4, 1), 0.5, steps=False)
     found = name_whole(evidence)
     assert set(found) == {"scan", "tone: warm", "tone: cold"}
     scan = found["scan"]
@@ -50,19 +34,19 @@ def test_long_runs_alone_name_no_scanner() -> None:
     worlds = 20
     named = [
         any(one.p is not None and one.p <= 0.1 for one in name_whole(world).values())
-        for world in (mark_runs(seed, 150, 1, 0.0, steps=True) for seed in range(worlds))
+        for world in (mark_runs(seed, (150, 1, 1)) for seed in range(worlds))
     ]
     # without the length the flag of each world goes with failing
     raw = [
         one.failing / one.failing_runs - one.passing / one.passing_runs
-        for one in (name_whole(mark_runs(seed, 150, 1, 0.0, steps=True))["scan"] for seed in (0, 1))
+        for one in (name_whole(mark_runs(seed, (150, 1, 1)))["scan"] for seed in (0, 1))
     ]
     assert min(raw) > 0.1
     assert sum(named) <= 5
 
 
 def test_a_column_of_whole_runs_is_of_a_stage_and_in_no_rule() -> None:
-    evidence = mark_runs(0, 60, 1, 0.5, steps=False)
+    evidence = mark_runs(0, (60, 1, 1), 0.5, steps=False)
     stages = {one.column: one for one in prepare(evidence).stages}
     assert (stages["scan"].stage, stages["scan"].reason) == (Timing.DURING, "declared")
     with pytest.raises(RuleError, match="'scan', which says how runs fail"):
