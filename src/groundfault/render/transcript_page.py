@@ -19,7 +19,6 @@ from groundfault.render.page import (
     Number,
     Page,
     Section,
-    Table,
     Words,
     make_table,
     tabulate,
@@ -32,8 +31,8 @@ from groundfault.transcripts.judging import Announcement, Behaviour, TranscriptS
 _ALIKE = 3
 """Names of behaviours in one row: more say no more."""
 _WHOLE = (
-    "A line of a whole run is what a scanner, a code or a description says of it. Its like runs "
-    "have as many turns, and the error level holds for these lines by themselves."
+    "What a scanner, a code or a description says of whole runs. Like runs have as many turns, and "
+    "the error level holds for these lines by themselves."
 )
 _ROWS = 12
 """Behaviours on a page: those compared come first, then the most frequent."""
@@ -52,10 +51,10 @@ def list_sections(report: Report, most: int = _ROWS) -> tuple[Section | None, ..
     if search is None:
         return ()
     return (
-        Section.of(
-            _tabulate_behaviours(report, most),
-            _explain(search),
-            *([_WHOLE] * any(one.whole for one in report.behaviours)),
+        Section(
+            "How it fails",
+            _explain(search) if report.behaviours else None,
+            *_tabulate_behaviours(report, most),
             anchor="how-it-fails",
         ),
         Section(
@@ -130,32 +129,37 @@ def list_steps(steps: pl.DataFrame) -> list[StepLine]:
     ]
 
 
-def _tabulate_behaviours(report: Report, most: int) -> Table:
+def _tabulate_behaviours(report: Report, most: int) -> Iterator[Content]:
+    """Yield the behaviours that steps show, and what is told of whole runs."""
+
     def contrast(one: Behaviour) -> str | None:
         if one.p is None:
             return None
         seen, hoped = (words.rate(x / one.compared) for x in (one.failed, one.expected))
         return f"{seen} against {hoped}"
 
-    return tabulate(
-        "How it fails",
-        _join_alike(report.behaviours),
-        Name[Behaviour]("behaviour", lambda b: f"{b.name} (whole run)" if b.whole else b.name),
-        Number[Behaviour]("failing runs", lambda b: _count(b.failing, b.failing_runs)),
-        Number[Behaviour]("passing runs", lambda b: _count(b.passing, b.passing_runs)),
-        Number[Behaviour]("first turn", lambda b: _write_turn(b.first_turn)),
-        Number[Behaviour]("fail, against like runs", contrast),
-        Words[Behaviour]("p", lambda b: None if b.p is None else words.p_value(b.p)),
-        drop=True,
-        most=most,
-    )
+    for whole, caption in ((False, "How it fails"), (True, "Whole runs")):
+        if rows := [one for one in report.behaviours if one.whole == whole]:
+            yield tabulate(
+                caption,
+                _join_alike(rows),
+                Name[Behaviour]("behaviour", lambda b: b.name),
+                Number[Behaviour]("failing runs", lambda b: _count(b.failing, b.failing_runs)),
+                Number[Behaviour]("passing runs", lambda b: _count(b.passing, b.passing_runs)),
+                Number[Behaviour]("first turn", lambda b: _write_turn(b.first_turn)),
+                Number[Behaviour]("fail, against like runs", contrast),
+                Words[Behaviour]("p", lambda b: None if b.p is None else words.p_value(b.p)),
+                drop=True,
+                most=most,
+                note=_WHOLE if whole else "",
+            )
 
 
 def _join_alike(behaviours: Sequence[Behaviour]) -> list[Behaviour]:
     """Return behaviours, those with equal counts as one: they happen in the same runs."""
     alike: dict[tuple[object, ...], list[Behaviour]] = {}
     for one in behaviours:
-        key = (one.failing, one.passing, one.compared, one.failed, one.expected, one.p, one.whole)
+        key = (one.failing, one.passing, one.compared, one.failed, one.expected, one.p)
         alike.setdefault(key, []).append(one)
     names = [words.listing([one.name for one in some], _ALIKE) for some in alike.values()]
     rows = zip(alike.values(), names, strict=True)
