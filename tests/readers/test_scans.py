@@ -96,3 +96,25 @@ def test_a_scan_of_other_logs_or_alone_is_one_clear_error(tmp_path: Path) -> Non
     (tmp_path / "cut.parquet").write_bytes(file.read_bytes()[:-20])
     with pytest.raises(InputError, match=r"cut\.parquet"):
         Evidence.from_logs(KEPT / "logs", tmp_path)
+
+
+def write_odd(folder: Path, value: str, kind: str) -> Path:
+    (file,) = KEPT.rglob("refuses.parquet")
+    odd = pl.read_parquet(file).with_columns(value=pl.lit(value), value_type=pl.lit(kind))
+    odd.write_parquet(folder / "odd.parquet")
+    return folder / "odd.parquet"
+
+
+def test_results_of_another_kind_than_they_say_are_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"odd\.parquet cannot be read as a scan"):
+        Evidence.from_logs(KEPT / "logs", write_odd(tmp_path, "5", "resultset"))
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [("[" * 100_000, "string"), ('["' + "<b>" * 300 + '"]', "array")]
+)
+def test_odd_results_are_columns_with_short_names(value: str, kind: str, tmp_path: Path) -> None:
+    evidence = Evidence.from_logs(KEPT / "logs", write_odd(tmp_path, value, kind))
+    report = groundfault.audit(evidence, ledger=False)
+    assert report.transcripts is not None
+    assert all(len(one.name) <= 80 for one in report.behaviours)

@@ -21,7 +21,7 @@ from groundfault.readers.account import Account
 from groundfault.readers.safely import Archive, escape_pattern, head, json_file
 from groundfault.readers.table import DAMAGED, read_table
 from groundfault.readers.table_size import measure_table
-from groundfault.readers.values import mapping, text
+from groundfault.readers.values import number, text
 
 _SAMPLE = re.compile(r"samples/(.+)_epoch_\d+(\.json|/sample\.json)")
 # an interrupted run has no header.json yet, only the journal's
@@ -302,28 +302,21 @@ def join_scans(
         frame = frame.join(found, on=["log", TRANSCRIPT], how="left", maintain_order="left")
         names += free.values()
         notes += [f"{scan}: {found.height:,} of {len(frame):,} runs are scanned", *told]
-    return (
-        frame,
-        replace(roles, during=tuple(names)),
-        msgspec.structs.replace(account, notes=tuple(notes)),
-    )
+    account = msgspec.structs.replace(account, notes=tuple(notes))
+    return frame, replace(roles, during=tuple(names)), account
 
 
 def _list_runs(frame: pl.DataFrame, account: Account) -> pl.DataFrame:
     """Return the uuid of each run, by the number of its log and its own."""
     rows: list[tuple[int, int, str | None]] = []
-    for number in frame["log"].drop_nulls().unique().sort() if TRANSCRIPT in frame.columns else ():
-        log = account.logs[int(number)]
+    for place in frame["log"].drop_nulls().unique().sort() if TRANSCRIPT in frame.columns else ():
+        log = account.logs[int(place)]
         reader: Any = readers.get(log.reader)
         if hasattr(reader, "read_uuids"):
-            rows += [(number, *pair) for pair in reader.read_uuids(Path(log.path))]
+            rows += [(place, *pair) for pair in reader.read_uuids(Path(log.path))]
     if not rows:
         raise InputError("a scan is joined to runs by the uuid of their sample: name Inspect logs")
-    types: dict[str, Any] = {
-        "log": frame.schema["log"],
-        TRANSCRIPT: frame.schema[TRANSCRIPT],
-        "uuid": pl.String,
-    }
+    types = {"log": pl.Int32, TRANSCRIPT: pl.Int64, "uuid": pl.String}
     return pl.DataFrame(rows, schema=types, orient="row").drop_nulls()
 
 
@@ -355,33 +348,29 @@ def _read_scan(scan: Path) -> tuple[pl.DataFrame, list[str]]:
 
 def _read_results(results: pl.DataFrame) -> pl.DataFrame:
     """Return the results of one scanner as a column; of several labels, a column each."""
-    name, keys = results["scanner_key"][0], results[_KEY]
-    kinds, values = results["value_type"], [_parse(value) for value in results["value"]]
-    failed = results["scan_error"].is_not_null().to_list()
+    name, kinds = results["scanner_key"][0], results["value_type"]
+    values = [_parse(value) for value in results["value"]]
     if kinds.is_in(_LABELS).any():
-        said = [{_name_label(one) for one in v if one} if v else set() for v in values]
-        columns = [
-            pl.Series(
-                f"{name}: {label}",
-                [None if bad else label in some for bad, some in zip(failed, said, strict=True)],
-            )
-            for label in sorted({label for some in said for label in some if label})
-        ]
-    elif (kinds == "boolean").any():
-        told = [None if bad else bool(v) for bad, v in zip(failed, values, strict=True)]
-        columns = [pl.Series(name, told)]
-    elif (kinds == "number").any():
-        columns = [pl.Series(name, values, dtype=pl.Float64, strict=False)]
+        said = [{_name_label(one) for one in value or ()} - {""} for value in values]
+        labels = sorted(set[str]().union(*said))
+        data = {f"{name}: {label}": [label in some for some in said] for label in labels}
     else:
-        columns = [pl.Series(name, [text(v) for v in values], dtype=pl.String)]
-    return pl.DataFrame([keys, *columns])
+        kind = next((k for k in ("boolean", "number") if (kinds == k).any()), "string")
+        data = {name: list(map(_KINDS[kind], values))}
+    # of a transcript on which it crashed a scanner says nothing
+    ran = results["scan_error"].is_null()
+    table = pl.DataFrame(data, infer_schema_length=None).select(pl.when(ran).then(pl.all()))
+    return table.insert_column(0, results[_KEY])
+
+
+_KINDS: dict[str, Callable[[Any], Any]] = {"boolean": bool, "number": number, "string": text}
 
 
 def _parse(value: Any) -> Any:
     """Return a value that Scout writes as JSON, and words as they are."""
     try:
         return msgspec.json.decode(value) if isinstance(value, str) else value
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return value
 
 
@@ -389,19 +378,16 @@ def _name_label(result: Any) -> str:
     """Return the label of one result of several, where it says that the label holds."""
     if not isinstance(result, dict):
         return str(result)
-    return str(result.get("label") or "") if mapping(result).get("value", True) else ""
+    return str(result.get("label") or "") if result.get("value", True) else ""
 
 
 def _note_validation(results: pl.DataFrame) -> str:
     """Return how a scanner of true and false does on its own validation set; empty without one."""
-    known = results.filter(pl.col("validation_target").is_in(["true", "false"]))
-    cells = {
-        target: part["value"].eq(target).sum()
-        for target in ("true", "false")
-        if (part := known.filter(validation_target=target)).height
-    }
-    sizes = dict(known["validation_target"].value_counts().iter_rows())
     words = {"true": "flags {} of {} that have it", "false": "leaves {} of {} alone that have not"}
-    parts = [words[target].format(right, sizes[target]) for target, right in cells.items()]
+    parts = [
+        words[target].format((part["value"] == target).sum(), part.height)
+        for target in words
+        if (part := results.filter(pl.col("validation_target") == target)).height
+    ]
     name = results["scanner_key"][0]
     return f"the scanner {name} {' and '.join(parts)}, in its validation set" if parts else ""
