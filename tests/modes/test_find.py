@@ -415,3 +415,55 @@ def test_the_binomial_quantile_is_that_of_scipy(n: int) -> None:
     for p in (*rng.random(60), *(10 ** -rng.uniform(0, 6, 30)), 1 - 1e-6, 1.0):
         for share in (0.05, 0.2, 0.8):
             assert _find_quantile(share, n, p) == binom.ppf(share, n, p)
+
+
+def test_a_condition_drawn_by_chance_joins_no_set_of_values() -> None:
+    """The values were picked where it holds: so it has to show beyond all such sets."""
+    for seed in (1, 9):
+        rng, n = np.random.default_rng([seed, 9]), 900
+        path = rng.integers(0, 24, n)
+        rates = np.where(np.arange(24) < 4, 0.55, rng.uniform(0.1, 0.3, 24))
+        table = pl.DataFrame(
+            {
+                "path": [f"p{v:02d}" for v in path],
+                "hour": rng.integers(0, 24, n),
+                "client": rng.choice(list("vwxyz"), n),
+                "load": rng.random(n).round(3),
+                "day": rng.integers(1, 8, n),
+            }
+        )
+        modes = find(table, (rng.random(n) < rates[path]).astype(float))
+        assert modes
+        assert {name for mode in modes for name in mode.columns} == {"path"}, seed
+
+
+def test_a_range_between_two_cuts_needs_to_fail_more_often_to_be_named() -> None:
+    rng, n = np.random.default_rng(4), 800
+    losses = (rng.random(n) < 0.15).astype(float)[None]
+    fine = pl.DataFrame({"x": rng.normal(size=n), "g": rng.random(n) < 0.3})
+    whole = fine.with_columns(x=pl.Series(rng.integers(0, 16, n)))
+    needed = [find_modes(table, losses)[1].detectable_by["range"] for table in (fine, whole)]
+    # whole numbers are cut exactly, others at sixteenths: a fiftieth lies between two cuts
+    assert [one["0.02"] is None for one in needed] == [True, False]
+    assert needed[0]["0.05"] > needed[1]["0.05"] + 0.05
+
+
+def test_what_one_model_fails_and_what_another_fails_are_two_modes_of_their_mean() -> None:
+    rng, n = np.random.default_rng([0, 3]), 600
+    table = pl.DataFrame(
+        {
+            "language": np.where(rng.random(n) < 0.3, "de", rng.choice(["en", "fr"], n)),
+            "table": rng.random(n) < 0.35,
+            "topic": rng.choice(list("abcd"), n),
+        }
+    )
+    german, tables = (table["language"] == "de").to_numpy(), table["table"].to_numpy()
+    old = rng.random(n) < np.where(tables, 0.8, 0.1)
+    new = rng.random(n) < np.where(german, 0.7, 0.1)
+    modes, _ = find_modes(table, np.stack([old, new]).astype(float), outcomes=("old", "new"))
+    both = [mode.meaning for mode in modes if mode.outcome == EVERY_MODEL]
+    assert sorted(both) == ["language is de", "table"]
+    # but if both models fail where the two come together, that is one
+    joined = (rng.random((2, n)) < np.where(german & tables, 0.8, 0.1)).astype(float)
+    modes, _ = find_modes(table, joined, outcomes=("old", "new"))
+    assert modes[0].meaning == "language is de and table"

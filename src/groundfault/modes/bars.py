@@ -188,12 +188,7 @@ class Bars:
     def _is_candidate(self, rule: ModeRule) -> bool:
         """Return whether permutations try the values of a set in its context: the worst five."""
         (context,), values = rule.parts
-        family = self.language.family[values[0]]
-        index = next(
-            self.language.plain[places]
-            for places in self.language.values.values()
-            if self.language.family[self.language.plain[places[0]]] == family
-        )
+        index = self.language.values_beside(values)
         rows = self.language.bits[index] & self.language.bits[context]
         return set(values) <= set(index[find_worst(rows, self.losses)].tolist())
 

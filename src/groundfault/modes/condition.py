@@ -35,8 +35,8 @@ TOP_VALUES = 5
 of a column of twenty would have 6,175."""
 FEW = 4
 """Units of a value, or a word, below which it has no say in a set."""
-_MAX_SINGLE_NUMBERS = 12
-_MAX_ENDS = 16
+_MAX_SINGLE_NUMBERS = 12  # numbers up to which each is a condition: a scale, a month
+_MAX_ENDS = 16  # whole numbers up to which each is an end that joins with others
 _FEW_COLUMNS = 15
 """Columns up to which rules of three conditions have eight cuts of each, beyond four."""
 _TAILS = (0.02, 0.04, 0.08)

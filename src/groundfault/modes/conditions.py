@@ -22,7 +22,7 @@ from groundfault.modes.text_attributes import read_text_conditions
 
 Bools = NDArray[np.bool_]
 
-_MAX_VALUES = 60
+_MAX_VALUES = 60  # values of a column: as many as make a column one of labels
 _GROUPS = (Kind.FLAG, Kind.LABEL)
 
 

@@ -38,12 +38,12 @@ from groundfault.stats.stratified_tail import log_tail
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-_MAX_ALTERNATIVES = 5
-POWER = 0.8
+_MAX_ALTERNATIVES = 5  # as many as a page shows
+POWER = 0.8  # the usual power of a study: four times in five
 _ADDED = 4
 """Units that a mode's rate is shrunk by: modes of 17 networks failed 2.4 points less often on 8,000
 other prompts, by a failure or two each, whatever their size."""
-_SHARES = (0.02, 0.05, 0.10, 0.30)
+_SHARES = (0.02, 0.05, 0.10, 0.30)  # sizes that a reader asks for
 
 
 def compute_detectable(bars: Bars) -> dict[str, dict[str, float | None]]:
@@ -59,31 +59,50 @@ def compute_detectable(bars: Bars) -> dict[str, dict[str, float | None]]:
         one = np.array([[inside], [total], [n]], dtype=np.int64)
         return log_tail(errors, *one) <= bar
 
-    return {
-        name: {
-            f"{share:g}": _find_rate(round(share * n), n, rate, partial(stands, bar))
-            for share in _SHARES
-        }
-        for name, bar in _list_log_bars(bars)
-    }
+    detectable: dict[str, dict[str, float | None]] = {}
+    for name, bar, uncut in _list_log_bars(bars):
+        found = detectable.setdefault(name, {})
+        for share in _SHARES:
+            inside = round(share * n)
+            least = _find_rate(inside, n, rate, partial(stands, bar))
+            # an end lies a quarter of the way between two cuts from the nearer one on average: so
+            # many units of the range that is named are others, at either end half of them
+            others = uncut / 4 / max(inside, 1)
+            if least is not None and others:
+                least = (least - others * rate) / (1 - others) if others < 1 else 2.0
+            found[f"{share:g}"] = least if least is None or least <= 1 else None
+    return detectable
 
 
-def _list_log_bars(bars: Bars) -> Iterator[tuple[str, float]]:
-    """Yield kinds of rules that a reader tells apart, and the log p that one needs.
+def _list_log_bars(bars: Bars) -> Iterator[tuple[str, float, float]]:
+    """Yield kinds of rules that a reader tells apart, the log p that one needs, and how many units
+    lie between two cuts.
 
     The first is the plainest condition there is.
     """
     language = bars.language
     plainest = next(k for k in ("single", "word", "partial", "own") if k in bars.weights)
-    yield "condition", bars.log_level - bars.log_cost(plainest)
+    yield "condition", bars.log_level - bars.log_cost(plainest), 0.0
     bounds = [language.literals[i].bounds for i in language.single]
     closed = np.array([b is not None and np.isfinite(b).all() for b in bounds], dtype=np.bool_)
-    ranges = language.handicaps[closed]
-    if len(ranges):
-        yield "range", bars.log_level - bars.log_cost("single") - float(ranges.max())
+    if closed.any():
+        bar = bars.log_level - bars.log_cost("single") - float(language.handicaps[closed].max())
+        yield "range", bar, _count_uncut(language, language.single[closed])
     for kind in ("word", "pair"):
         if kind in bars.weights and kind != plainest:
-            yield kind, bars.log_level - bars.log_cost(kind)
+            yield kind, bars.log_level - bars.log_cost(kind), 0.0
+
+
+def _count_uncut(language: RuleLanguage, ranges: NDArray[np.intp]) -> float:
+    """Return how many units lie between two neighbouring ends of ranges, in the column that is cut
+    most coarsely; 0 where every value is an end."""
+    steps: dict[int, dict[float, float]] = {}
+    for i in ranges:
+        low, high = language.literals[i].bounds or (0.0, 0.0)
+        of_column = steps.setdefault(int(language.family[i]), {})
+        units = float(language.support[i]) if low < high else 0.0
+        of_column[low] = min(of_column.get(low, math.inf), units)
+    return max(float(np.median(list(one.values()))) for one in steps.values())
 
 
 def _find_rate(

@@ -41,7 +41,7 @@ _CELLS = 1 << 22
 """Rules times permutations, or times units, that are held at once: 16 MB."""
 
 # below so many words to be read NumPy takes some 20 ms, and loading numba and compiling seconds
-_WORTH_COMPILING = 1 << 22
+_WORTH_COMPILING = 1 << 22  # words of bits above which compiled code is faster than NumPy
 
 
 def sum_pairs(

@@ -23,15 +23,15 @@ LANGUAGES: dict[str, str] = _LISTS["languages"]
 _FUNCTION_WORDS: dict[str, str] = _LISTS["function_words"]
 CLASSES: dict[str, dict[str, str]] = _LISTS["classes"]
 """What texts may have, by language."""
-_MIN_TEXTS = 8
-_MIN_SHARE = 0.005
-_ROUNDS = 2
-_MAX_WORDS = 40
+_MIN_TEXTS = 8  # texts that a language has: one condition's support
+_MIN_SHARE = 0.005  # and share of the texts: fewer are strays
+_ROUNDS = 2  # naive Bayes changes few labels after the second
+_MAX_WORDS = 40  # words of a language's rule: what fits in a line
 # log odds at which a text counts as written in a language, about 7 to 1
-_MARGIN = 2.0
-_PRECISION = 0.97
+_MARGIN = 2.0  # log odds of a language over the next: 7 to 1
+_PRECISION = 0.97  # share of a word's texts in its language: the rule is a few words
 # a class keeps a word of a language if so many of the texts with it are in that language
-_OWN_SHARE = 0.8
+_OWN_SHARE = 0.8  # below it a word mostly means something else there
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 # atoms of all strata together up to which tails are convolved: some tenths of a second
-_ATOMS = 30_000
+_ATOMS = 30_000  # tables whose exact chance is summed: a tenth of a second
 
 
 @dataclass(frozen=True)

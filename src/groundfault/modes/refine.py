@@ -17,6 +17,7 @@ from groundfault.modes.condition import FEW, MAX_SET, MIN_SUPPORT
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.strata import Strata
 from groundfault.stats import bits as bitset
+from groundfault.stats.bits import Bits
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +30,9 @@ EVEN = 0.75
 networks is lost."""
 _ONE_RATE = 1.0
 """Log-likelihood that two rates may gain over one for modes to be merged: more is surprising."""
-_STEPS = 6
+_JOINS = 0.25
+"""Share of a joined rule's excess beyond the sum of its parts': noise of some 60 units is less."""
+_STEPS = 6  # moves until a rule stands still; most make one or two
 
 
 def refine(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule:
@@ -233,3 +236,12 @@ def _join_cuts(language: RuleLanguage, base: Strata, a: ModeRule, b: ModeRule) -
             if losses[0] >= expected[0] or not units[0]:
                 return ModeRule(((int(i),),), "single")
     return None
+
+
+def is_sum(strata: Strata, a: Bits, b: Bits) -> bool:
+    """Return whether units of two rules at once lose about as much more as the excess of each rule
+    alone comes to: then they are two rules, not one."""
+    units, losses, _ = strata.count_new(np.stack([a & b, a & ~b, b & ~a, ~(a | b)]))
+    both, one, other, neither = losses / np.maximum(units, 1)
+    known = units.min() >= MIN_SUPPORT
+    return bool(known and both - one - other + neither < _JOINS * (both - neither))

@@ -24,13 +24,12 @@ from groundfault.stats.bits import Bits
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_SETS_OF_PAIRS = 60
-_TRIPLE_WORK = 1e9
+_TRIPLE_WORK = 1e9  # words of bits that all triples read: a second
 _REDUNDANT = 0.95
 """Share of a condition that a pair keeps at most: each of two conditions cuts away a twentieth."""
 _JOINED = 800
 """Conditions above which fine cuts join with no other: to permute 320,000 pairs takes 2 s."""
-_FAMILY = 0.2
+_FAMILY = 0.2  # share of the units that a common parent of values has at most
 _PLAINER = 16.0
 """How many times as much of the level a condition has as one that costs a reader 1 more."""
 
@@ -149,6 +148,17 @@ class RuleLanguage:
             if len(index) >= 3 and overlap.sum() == np.trace(overlap):
                 families[name] = index
         return families
+
+    def values_beside(self, part: tuple[int, ...]) -> NDArray[np.intp]:
+        """Return all values of a column that sets join, by some of them."""
+        families = [self.plain[places] for places in self.values.values()]
+        beside = (index for index in families if set(part) <= set(index.tolist()))
+        return next(beside, np.array(part, dtype=np.intp))
+
+    def log_sets(self, part: tuple[int, ...]) -> float:
+        """Return log of how many sets of as many values there are; 0 of one condition."""
+        single = len(part) == 1
+        return 0.0 if single else math.log(math.comb(len(self.values_beside(part)), len(part)))
 
     @cached_property
     def word_families(self) -> dict[str, NDArray[np.intp]]:

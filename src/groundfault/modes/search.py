@@ -26,15 +26,15 @@ Ints = NDArray[np.int64]
 
 GAMMA = 0.15
 """How much the size of a rule counts beside its guaranteed excess."""
-_TOP = 40
-_CONTEXTS = 60
+_TOP = 40  # rules of a class that are looked at closely
+_CONTEXTS = 60  # pairs that sets are tried inside
 _EVEN = 0.8
 """Share of a set's excess that each value has: with less, sets join unlike values."""
-_STARTS = 6
+_STARTS = 6  # words that a set of words grows from
 _BLOCK = 1 << 18
 """Pairs that are scored at a time: 6 MB of sums, which stay in the processor's cache."""
-_HOPELESS = 0.5
-_NEED = 0.3
+_HOPELESS = 0.5  # share of the best pair's excess below which no triple is tried
+_NEED = 0.3  # share of a value's excess that it has inside its context alone
 
 
 @dataclass(frozen=True)

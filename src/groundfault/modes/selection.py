@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from groundfault.modes.bars import Bars
 from groundfault.modes.condition import MIN_SUPPORT
-from groundfault.modes.refine import gain_over_expected, join, refine
+from groundfault.modes.refine import gain_over_expected, is_sum, join, refine
 from groundfault.modes.rule_space import ModeRule
 from groundfault.modes.search import RuleProposal, score_counts, search, search_inside
 from groundfault.modes.strata import Strata, compute_overlaps
@@ -23,30 +23,25 @@ MOST_MODES = 8
 """Modes of a list: on 17 networks what comes later is broad, and no hole among it."""
 _SEARCHED = 12
 """Modes to search before they are put in order: some are dropped by it."""
-_TESTED = 120
+_TESTED = 120  # rules whose claims are tested at each step: later ones are worse
 _ORDER_Z = 3.0
 """Deviations below the rate of a mode that its place is decided by; 0 to 4 put the same 11 of 13
 holes in the first five."""
-_TEXTS = 1.5
-_NESTED = 0.9
-_SAME_KIND = 0.67
-_ADDS = math.log(0.001)
-_HIGH = math.log(0.16)
-_SAME_WORDS = 0.7
-"""Overlap from which a shorter rule may take the place of another."""
+_TEXTS = 1.5  # what reading texts costs a reader, in conditions
+_NESTED = 0.9  # share of a mode inside a wider one from which it is part of it
+_SAME_KIND = 0.67  # and of its excess that the rest has: two thirds
+_HIGH = math.log(0.16)  # p among all units of what is high for its context: one deviation
+_SAME_WORDS = 0.7  # overlap from which a shorter rule may take the place of another
 _SAME_SCORE = 0.95
 """Share of the other's score that it has then: with .85 three of ten holes are lost."""
-_SAME_UNITS = 0.95
-_ALIKE = 0.4
-_SAME_PLACE = 0.5
-_TELLS_APART = math.log(0.001)
-_ALTERNATIVES = 4
+_SAME_UNITS = 0.95  # overlap from which rules hold for the same units
+_ALIKE = 0.4  # overlap of an alternative, at least
+_SAME_PLACE = 0.5  # overlap from which rules describe the same failures
+_TELLS_APART = math.log(0.001)  # p at which one rule shows beyond another, among some 40
+_ALTERNATIVES = 4  # as many as a page shows, beside the mode
 _BEYOND_DOUBT = math.log(0.01)
-"""Level at which a condition has to show for it to be joined to what somebody named."""
-_SHORT = 5
-"""Modes up to which a list has room for wider forms: those that a page shows in full."""
-_ADDED = math.log(0.01)
-"""Log p of what a wider form adds, among at most six forms: a filter, no claim."""
+"""Level at which a condition has to show for it to be joined to what somebody named, or widened."""
+_SHORT = 5  # modes up to which a list has room for wider forms: those that a page shows in full
 _PART = 0.1
 """Share of a mode's excess that what its wider form adds has to have: less is not worth a line."""
 
@@ -147,8 +142,12 @@ class Selection:
         bar = log_level - math.log(max(1, len(language.plain)))
         for part in rule.parts if len(rule.parts) > 1 else ():
             others = ModeRule(tuple(one for one in rule.parts if one != part), rule.kind)
-            wider = language.layout.unpack(language.mask(others)[None])[0]
-            if strata.log_p(proposal.mask, wider) > bar:
+            of_part, of_others = language.mask(ModeRule((part,), rule.kind)), language.mask(others)
+            wider = language.layout.unpack(of_others[None])[0]
+            # means add up; the values of a set were picked where this condition holds
+            sets = sum(language.log_sets(one) for one in others.parts)
+            sums = not self.losses.binary and is_sum(strata, of_part, of_others)
+            if sums or strata.log_p(proposal.mask, wider) > bar - sets:
                 return False
         return True
 
@@ -381,7 +380,7 @@ class Selection:
             others = [mode.mask for j, mode in enumerate(modes) if j != i]
             strata = Strata.of_patterns(self.language.layout, self.losses, others)
             # its claims were tested when it was listed: here it only has to add something
-            if worth[i] <= worth[-1] and self._log_p(strata, modes[i]) > _ADDS:
+            if worth[i] <= worth[-1] and self._log_p(strata, modes[i]) > _TELLS_APART:
                 modes, worth = modes[:i] + modes[i + 1 :], np.delete(worth, i)
             else:
                 i += 1
@@ -470,7 +469,7 @@ class Selection:
         enough &= bitset.count(masks) <= len(self.losses.values) / 2
         for i in np.argsort(-gain_over_expected(units, losses, expected), kind="stable"):
             one = RuleProposal(rules[i], masks[i], 0.0)
-            bar = _ADDED - math.log(len(rules))
+            bar = _BEYOND_DOUBT - math.log(len(rules))
             if (
                 enough[i]
                 and strata.log_p(masks[i] & strata.inside) <= bar

@@ -17,14 +17,14 @@ from groundfault.modes.templates import NUMBER, SLOT, Skeleton, Templates
 from groundfault.modes.text_conditions import Draft, TextTest, match
 
 # overlap (Jaccard) of the texts that a rule selects with those of the template
-_GOOD_OVERLAP = 0.97
-_LEAST_OVERLAP = 0.8
-_GOOD_SENTENCE = 0.9
-_MAX_FORM = 20
+_GOOD_OVERLAP = 0.97  # overlap with the group from which a pattern needs no better one
+_LEAST_OVERLAP = 0.8  # overlap below which a pattern is another group
+_GOOD_SENTENCE = 0.9  # the same of one sentence
+_MAX_FORM = 20  # words of a form: what is read in a line
 # sentences that a rule joins; the rarest come first
-_MAX_JOINED = 2
-_MAX_TEMPLATES = 80
-_MAX_SENTENCES = 40
+_MAX_JOINED = 2  # patterns that OR joins: three are not read
+_MAX_TEMPLATES = 80  # the most frequent ones; later ones hold for few texts
+_MAX_SENTENCES = 40  # the most frequent ones; later ones hold for few texts
 
 Bools = NDArray[np.bool_]
 

@@ -15,19 +15,19 @@ from dataclasses import dataclass, field
 from groundfault.modes.lexicon import list_function_words
 
 # texts of a sentence: fewer than a rule needs, since sentences are joined to forms
-_MIN_TEXTS = 4
-_MIN_SHARE = 0.002
+_MIN_TEXTS = 4  # texts that have a frame: half a condition's support, two halves join
+_MIN_SHARE = 0.002  # and share of the texts: fewer are chance
 NUMBER, SLOT = "#", "…"
 _TOKEN = re.compile(r"\w+|[.!?:;\n]")
 _STOPS = frozenset(".!?:;\n")
-_LONGEST_SENTENCE = 25
-_ROUNDS = 3
+_LONGEST_SENTENCE = 25  # words of a sentence that came out of a template
+_ROUNDS = 3  # frames change little after the third
 # a slot: so many words compete, weighed by how often each is there (perplexity)
-_MIN_PERPLEXITY = 4.5
-_MIN_FILLINGS = 10
+_MIN_PERPLEXITY = 4.5  # different words in a slot, as if equally frequent: else no slot
+_MIN_FILLINGS = 10  # texts that fill a slot, to tell its words
 # a word that fills slots in so many of its places is taken for a filling everywhere, since lists of
 # names have no frames; function words are not
-_OFTEN = 0.1
+_OFTEN = 0.1  # share of a word's places that are slots from which it fills them
 
 Skeleton = tuple[str, ...]
 """A sentence in lower case, with `NUMBER` and `SLOT` for what changes."""

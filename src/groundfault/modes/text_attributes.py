@@ -23,29 +23,29 @@ from groundfault.modes.templates import find_templates
 from groundfault.modes.text_conditions import MIN_TEXTS, Draft, Term, match, match_words
 from groundfault.modes.text_shapes import draft_shapes
 
-_SAMPLE = 20_000
+_SAMPLE = 20_000  # texts that words are chosen from: more choose the same
 # what is looked at text by text, and not by polars
-_SMALL_SAMPLE = 5_000
-_READ = 4_000
-_MOSTLY = 0.5
+_SMALL_SAMPLE = 5_000  # texts that templates and languages are read off: a second
+_READ = 4_000  # characters of a text that these read
+_MOSTLY = 0.5  # texts from which a column is of a kind
 # characters; rules of several parts have to stay below what a rule may have
-_LONGEST_RULE = 1_500
-_WORD_COST = 2.0
-_SAME = 0.95
+_LONGEST_RULE = 1_500  # characters of a rule in SQL
+_WORD_COST = 2.0  # what a word costs a reader, beside a value
+_SAME = 0.95  # overlap from which two words are one
 # what nearly all texts have is no condition, and that a text lacks what few have says little
-_MAX_SHARE = 0.95
-_MAX_NEGATION = 0.9
-_MOST_FREQUENT = 0.7
-_MAX_PHRASES = 40
-_LONGEST_PHRASE = 4
+_MAX_SHARE = 0.95  # share of the texts above which a condition says nothing
+_MAX_NEGATION = 0.9  # the same of a negation, which says less
+_MOST_FREQUENT = 0.7  # share of the texts above which a word is grammar
+_MAX_PHRASES = 40  # the most frequent ones; later ones hold for few texts
+_LONGEST_PHRASE = 4  # words of a phrase
 # words of a text that phrases are looked for in
-_READ_WORDS = 150
+_READ_WORDS = 150  # words of a text that phrases are read from
 # of a phrase's texts: what has more of them says the same
-_NEARLY = 0.8
-_TOPIC_WORDS = 150
-_TOPIC_SHARES = (0.01, 0.2)
-_TOPIC_SIZES = (3, 15)
-_DIMENSIONS = 20
+_NEARLY = 0.8  # share of a word's texts from which a phrase is nearly the word
+_TOPIC_WORDS = 150  # words that are grouped: the most frequent content words
+_TOPIC_SHARES = (0.01, 0.2)  # shares of the texts between which a word tells a topic
+_TOPIC_SIZES = (3, 15)  # words of a topic: fewer are a word, more are a mixture
+_DIMENSIONS = 20  # eigenvectors: twice the topics of 150 words
 # letters of three cases, such as the long s: a regular expression takes more for equal than small
 # letters tell
 _ODD_CASE = (
@@ -53,10 +53,10 @@ _ODD_CASE = (
     "\u1c80-\u1c88\u1e9b\u1f80-\u1fff\u2126-\u212b\uab70-\uabbf]"
 )
 # texts whose words are listed at a time: a hundred million letters of the longest that are usual
-_LISTED = 50_000
+_LISTED = 50_000  # texts whose words are held at once: memory
 # mean information of two words of a topic, in nats
-_COHERENCE = 0.5
-_ROUNDS = 20
+_COHERENCE = 0.5  # mean information between the words of a topic, in nats
+_ROUNDS = 20  # k-means from a fixed start settles in fewer
 
 Floats = NDArray[np.float64]
 

@@ -165,7 +165,7 @@ def _list_frequent(values: pl.Series, n: int, most: int = 40) -> list[tuple[str,
     return [(word, count) for word, count in ranking if count >= enough][:most]
 
 
-_MAX_WORD_COUNT = 30
+_MAX_WORD_COUNT = 30  # words up to which a count is one a reader sees: a long sentence
 
 
 def _draft_lengths(sample: pl.Series) -> Iterator[Draft]:
