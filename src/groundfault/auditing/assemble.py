@@ -69,13 +69,8 @@ _MAX_CORRELATED_UNITS = 20_000
 
 def assemble(results: AuditResults) -> Report:
     """Make the report of an audit."""
-    data, audit = _make_data(results, make_findings(results)), results.audit
-    if not messages.was_tested(data.mode_search, data.findings):
-        of = (audit, data.unused)
-        data = msgspec.structs.replace(
-            data, unused=attempt(audit.failures, "unused columns", of[1], _explain_rest, *of)
-        )
-    return Report.of(data, audit.library, results.witness)
+    data = _make_data(results, make_findings(results))
+    return Report.of(data, results.audit.library, results.witness)
 
 
 def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportData:
@@ -85,7 +80,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
     usual_lift = lifts.get(detectable.USUAL_PREVALENCE)
     by_rows, uniform = _describe_rows(results, findings), _describe_uniform(results)
     named = audit.named if isinstance(audit, CountedAudit) else audit.evidence
-    (doubts, hints), searched = write_hints(results), results.named.search
+    doubts, hints = write_hints(results)
     return ReportData(
         groundfault_version=version("groundfault"),
         n=len(full),
@@ -142,33 +137,29 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         **msgspec.structs.asdict(results.told),
         findings=findings,
         **by_rows,
+        unused=attempt(failed, "unused columns", {}, _list_unused, results, findings),
         left_out=tuple(failed),
-        unused=dict(results.named.unused)
-        if searched
-        else attempt(failed, "unused columns", {}, _list_unused, audit),
         sample=results.sample,
     )
 
 
-def _list_unused(audit: PreparedAudit) -> dict[str, tuple[str, ...]]:
-    """Return the columns that neither a rule nor a candidate reads, by reason."""
-    read = {name for candidate in audit.library for name in candidate.columns}
-    left = {
-        why: tuple(c for c in of if c not in read) for why, of in choose_columns(audit)[1].items()
-    }
-    return {why: names for why, names in left.items() if names}
+def _list_unused(results: AuditResults, findings: Sequence[Finding]) -> dict[str, tuple[str, ...]]:
+    """Return the columns that neither a rule nor a candidate reads, by reason.
 
-
-def _explain_rest(
-    audit: PreparedAudit, unused: dict[str, tuple[str, ...]]
-) -> dict[str, tuple[str, ...]]:
-    """Return the unused columns by reason, with those of which no rule could be made."""
-    known = {*audit.plan.within, *(name for names in unused.values() for name in names)}
-    rest = list_examples(audit.evidence).select(pl.col(audit.evidence.attributes).exclude(known))
-    unused = dict(unused)
-    for column in profile(rest):
-        reason = _ONE_VALUE if column.kind is Kind.CONSTANT else _FEW_EXAMPLES
-        unused[reason] = (*unused.get(reason, ()), column.name)
+    Where no rule could be tested these are all columns.
+    """
+    audit, search, unused = results.audit, results.named.search, dict(results.named.unused)
+    if search is None:
+        read = {name for candidate in audit.library for name in candidate.columns}
+        by_reason = choose_columns(audit)[1].items()
+        unused = {why: tuple(c for c in of if c not in read) for why, of in by_reason}
+        unused = {why: names for why, names in unused.items() if names}
+    if not messages.was_tested(search, findings):
+        known = {*audit.plan.within, *(name for names in unused.values() for name in names)}
+        rest = pl.col(audit.evidence.attributes).exclude(known)
+        for column in profile(list_examples(audit.evidence).select(rest)):
+            reason = _ONE_VALUE if column.kind is Kind.CONSTANT else _FEW_EXAMPLES
+            unused[reason] = (*unused.get(reason, ()), column.name)
     return unused
 
 

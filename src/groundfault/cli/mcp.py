@@ -146,7 +146,7 @@ def _local(path: str) -> str:
 def _result(path: str) -> str:
     """Return the path of a stored result, whose table may lie in the folder above its own."""
     place = Path(_local(path)).resolve()
-    if Path.cwd().resolve() in (place, *([place.parent] if place.is_file() else [])):
+    if Path.cwd() in (place, place.parent if place.is_file() else None):
         raise InputError(f"{path} is no folder below {Path.cwd()}: move the result into one")
     return path
 

@@ -45,8 +45,8 @@ _ODD = (
     LookupError,
     TypeError,
     ValueError,
-    OverflowError,
-    RecursionError,
+    ArithmeticError,
+    RuntimeError,
     struct.error,
 )
 _I32, _I64 = struct.Struct("<i"), struct.Struct("<q")
