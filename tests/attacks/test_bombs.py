@@ -20,10 +20,11 @@ import pytest
 import zstandard
 from commands import Ending, run_program
 
+from groundfault import readers
 from groundfault.errors import InputError
 from groundfault.readers import table_size
 from groundfault.readers.importing import digest_log
-from groundfault_lab.language.pipeline import load_memory, load_pipeline
+from groundfault_lab.language.pipeline import load_memory, load_pipeline, read_norms
 
 STORED = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
 LINES, RECORDS = b"1,0\n" * 1_000_000, b'{"x": 1, "error": 0}\n' * 200_000
@@ -195,6 +196,19 @@ def test_so_it_is_in_imported_evidence(words: str, folder: Path, tmp_path: Path)
     for table in ("observations.parquet", "scores.parquet"):
         shutil.copy(folder / "rows.parquet", place / table)
     require_refusal(run_program("audit", str(place), "--no-ledger", *words.split()))
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress])
+def test_so_it_is_in_a_table_of_promptfoo_and_in_word_norms(
+    compress: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    place = tmp_path / "packed.csv"
+    place.write_bytes(compress(b"a,[p] x,Status\n" + b"1,2,PASS\n" * 100_000))
+    with pytest.raises(InputError, match="is compressed; unpack it first"):
+        readers.get("promptfoo").read(place)
+    place.write_bytes(compress(b"word,arousal\n" + b"a,1\n" * 100_000))
+    with pytest.raises(InputError, match="cannot read the word norms"):
+        read_norms(place)
 
 
 def test_so_it_is_in_a_taxonomy_and_in_a_cache_of_features(folder: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.base.files import write_bytes
-from groundfault.base.reading import MAX_ROWS, read_bytes
+from groundfault.base.reading import MAX_ROWS, read_bytes, read_text
 from groundfault.errors import InputError, MissingExtraError, first_line, require_extra
 from groundfault.readers.table_size import measure_table
 from groundfault_lab.language import words
@@ -266,8 +266,9 @@ def read_norms(path: str | Path) -> dict[str, dict[str, float]]:
         If the file cannot be read, or lacks the columns.
     """
     try:
-        table = pl.read_csv(io.BytesIO(read_bytes(path)), infer_schema_length=None)
-    except (OSError, pl.exceptions.PolarsError) as error:
+        # as text, since polars would unpack bytes to any size
+        table = pl.read_csv(io.StringIO(read_text(path)), infer_schema_length=None)
+    except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
         raise InputError(f"cannot read the word norms {path}: {first_line(error)}") from None
     schema = table.schema
     norms = [n for n in ("arousal", "dominance") if n in schema and schema[n].is_numeric()]

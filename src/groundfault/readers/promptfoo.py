@@ -17,7 +17,7 @@ from groundfault.base.reading import read_bytes, readable
 from groundfault.core.status import Status
 from groundfault.errors import InputError, first_line, require_extra
 from groundfault.readers.log import Log, Observation
-from groundfault.readers.safely import escape_pattern, head, json_file, json_lines
+from groundfault.readers.safely import check_lines, escape_pattern, head, json_file, json_lines
 from groundfault.readers.values import (
     add_numbers,
     dig,
@@ -311,6 +311,7 @@ def _read_csv(path: Path) -> Iterator[_Row]:
 
     The variables come first; then, for each prompt and provider, the output and what is about it.
     """
+    check_lines(path)
     try:
         table = pl.read_csv(escape_pattern(path), has_header=False, infer_schema=False)
     except (pl.exceptions.PolarsError, OSError) as error:
