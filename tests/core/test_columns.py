@@ -15,11 +15,11 @@ from groundfault.core.columns import (
     match_attributes,
     profile,
     propose_missing,
-    share_words,
     take_sample,
 )
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError
+from groundfault_lab.commands.slices import share_words
 
 
 @pytest.mark.parametrize(

@@ -19,14 +19,13 @@ from groundfault.stats.agreement import (
     MISSING,
     MOST_CHANCE,
     Agreement,
-    adjusted_rand,
     are_copies,
-    best_jaccard,
     cohen,
     gwet,
     krippendorff,
     raw,
 )
+from groundfault_lab.stats.partitions import adjusted_rand, best_jaccard
 
 X = MISSING
 MEASURES = {"raw": raw, "alpha": krippendorff, "ac1": gwet}

@@ -10,7 +10,8 @@ from scipy.stats import binomtest
 from statsmodels.stats.proportion import confint_proportions_2indep
 
 from groundfault.stats import intervals, intervals as prevalence
-from groundfault.stats.intervals import mcnemar, newcombe_pairs, wilson
+from groundfault.stats.intervals import mcnemar, wilson
+from groundfault_lab.stats.partitions import newcombe_pairs
 
 
 def test_newcombe_is_statsmodels() -> None:

@@ -33,11 +33,11 @@ from groundfault.errors import (
 from groundfault.render import words
 from groundfault.render.html import html
 from groundfault.render.markdown import markdown
-from groundfault.stats.agreement import adjusted_rand
 from groundfault_lab.commands.taxonomy import taxonomy as command
 from groundfault_lab.pages.taxonomy_page import make_page
 from groundfault_lab.stats import irt
 from groundfault_lab.stats.irt import OneAbility
+from groundfault_lab.stats.partitions import adjusted_rand
 from groundfault_lab.taxonomy import Matrix, Settings, Taxonomy, add_answers, fit, judge_claims
 from groundfault_lab.taxonomy.finder import Clusters as Finder
 from groundfault_lab.taxonomy.fitting import nulls

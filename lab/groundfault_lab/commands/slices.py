@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Annotated, Any
 
 from groundfault.base.progress import Progress
@@ -11,6 +11,7 @@ from groundfault.cli.command import command
 from groundfault.cli.output import Result
 from groundfault.cli.reading import read_evidence, read_settings, read_value
 from groundfault.cli.settings import Count, Flag, OutFile, Whole, own_options
+from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 
 _PERMUTATIONS = 200
@@ -62,7 +63,6 @@ def slices(
     library : FILE
         Freeze the slices in this library, for audit --library.
     """
-    from groundfault.core.columns import share_words
     from groundfault_lab.pages.slice_page import make_slice_page
     from groundfault_lab.slicing.proposals import propose
 
@@ -98,3 +98,16 @@ def _make_finder(name: str, flags: dict[str, Any], more: tuple[str, ...]) -> Any
         many = "tuple" in types.get(key, "")
         settings[key] = tuple(map(read_value, text.split(","))) if many else read_value(text)
     return configure_finder(name, settings)
+
+
+def share_words(evidence: Evidence) -> Evidence:
+    """Return the same evidence, in which words of labels are categories: a fourth of their
+    memory."""
+    import polars as pl
+
+    from groundfault.core.columns import Kind, list_examples, profile
+
+    table = list_examples(evidence).select(pl.col(pl.String))
+    labels = [c.name for c in profile(table) if c.kind is Kind.LABEL]
+    frame = evidence.frame.with_columns(pl.col(labels).cast(pl.Categorical))
+    return replace(evidence, frame=frame)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any
@@ -80,15 +80,6 @@ def select_example_rows(evidence: Evidence) -> pl.DataFrame:
 def list_examples(evidence: Evidence) -> pl.DataFrame:
     """Return the attributes, one row an example however many models and repeats answered it."""
     return select_example_rows(evidence).select(evidence.attributes)
-
-
-def share_words(evidence: Evidence) -> Evidence:
-    """Return the same evidence, in which words of labels are categories: a fourth of their
-    memory."""
-    table = list_examples(evidence).select(pl.col(pl.String))
-    labels = [c.name for c in profile(table) if c.kind is Kind.LABEL]
-    frame = evidence.frame.with_columns(pl.col(labels).cast(pl.Categorical))
-    return replace(evidence, frame=frame)
 
 
 def take_sample(table: pl.DataFrame, max_rows: int = _SAMPLE) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Agreement of raters (Cohen, Krippendorff, Gwet), of two sets of outcomes, and of groupings.
+"""Agreement of raters (Cohen, Krippendorff, Gwet), and of two sets of outcomes.
 
 A coefficient of raters is a function of sums over items, so its interval is the percentile
 bootstrap over items, which Zapf, Castell, Morawietz and Karch (2016, doi:10.1186/s12874-016-0200-9)
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -310,52 +309,3 @@ def are_copies(agreeing: int, shared: int, commonest: int) -> bool:
         return False
     # P(X >= agreeing) of a binomial variable
     return bool(bdtrc(agreeing - 1, shared, commonest / shared) <= MOST_CHANCE)
-
-
-Labels = NDArray[np.integer[Any]]
-
-
-def adjusted_rand(a: Labels, b: Labels) -> float:
-    """Return adjusted Rand index of two labellings, without noise (negative labels); NaN of
-    nothing.
-
-    1 for the same groups, about 0 by chance. Hubert and Arabie 1985, doi:10.1007/BF01908075.
-    """
-    both = (a >= 0) & (b >= 0)
-    if not both.any():
-        return float("nan")
-    from sklearn.metrics import adjusted_rand_score
-
-    return float(adjusted_rand_score(a[both], b[both]))
-
-
-def best_jaccard(a: Labels, b: Labels, clusters: int) -> Floats:
-    """Return for each cluster of ``a`` the Jaccard index with the cluster of ``b`` that is most
-    like it.
-
-    Parameters
-    ----------
-    a, b : int arrays, shape (n,)
-        Labels of the same things; negative is noise.
-    clusters : int
-        Of ``a``, numbered from 0.
-
-    Returns
-    -------
-    float64 array, shape (clusters,)
-        0 where nothing of ``b`` meets the cluster; NaN where the cluster itself has nothing among
-        these things.
-
-    Notes
-    -----
-    Hennig 2007, doi:10.1016/j.csda.2006.11.025.
-    """
-    size = np.bincount(a[a >= 0], minlength=clusters).astype(np.float64)
-    others = int(b.max(initial=-1)) + 1
-    table = np.zeros((clusters, max(others, 1)))
-    both = (a >= 0) & (b >= 0)
-    np.add.at(table, (a[both], b[both]), 1)
-    other = np.bincount(b[b >= 0], minlength=max(others, 1))
-    union = size[:, None] + other - table
-    best = np.where(union > 0, table / np.maximum(union, 1), 0.0).max(axis=1)
-    return np.where(size > 0, best, np.nan)

@@ -21,7 +21,7 @@ from groundfault.base.machine import run_in_order
 from groundfault.base.progress import Progress, listener
 from groundfault.base.reading import MAX_ROWS, decode_json, read_text
 from groundfault.errors import InputError
-from groundfault.stats.agreement import adjusted_rand, best_jaccard
+from groundfault_lab.stats.partitions import adjusted_rand, best_jaccard
 from groundfault_lab.taxonomy.fitting.matrix import Matrix, mean_known
 from groundfault_lab.taxonomy.fitting.partition import Partition, cluster_points, make_partition
 from groundfault_lab.taxonomy.fitting.settings import Settings

@@ -12,8 +12,9 @@ from groundfault.base.deprecation import rename_attributes, rename_fields, renam
 from groundfault.core.evidence import Evidence
 from groundfault.core.status import Status
 from groundfault.errors import InputError, PlanError
-from groundfault.stats.intervals import mcnemar, newcombe_pairs, wilson
+from groundfault.stats.intervals import mcnemar, wilson
 from groundfault.stats.multiple import holm
+from groundfault_lab.stats.partitions import newcombe_pairs
 from groundfault_lab.taxonomy.fitting.matrix import SLACK, check_thresholds
 
 
