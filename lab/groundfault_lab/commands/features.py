@@ -11,7 +11,7 @@ import polars as pl
 from groundfault.base.progress import Progress
 from groundfault.cli.command import command, list_typed
 from groundfault.cli.output import Result
-from groundfault.cli.reading import read_columns, split_names
+from groundfault.cli.reading import split_names
 from groundfault.cli.settings import (
     Count,
     Flag,
@@ -22,6 +22,7 @@ from groundfault.cli.settings import (
     own_options,
 )
 from groundfault.errors import InputError, PlanError
+from groundfault_lab.commands.columns import read_columns
 
 Columns = tuple[list[pl.DataFrame], list[str]]
 """New columns for each column of texts, and what is said of them."""

@@ -11,12 +11,13 @@ from groundfault.base.progress import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import command
 from groundfault.cli.output import Result
-from groundfault.cli.reading import read_columns, read_values
+from groundfault.cli.reading import read_values
 from groundfault.cli.settings import Count, Flag, OutTable, Whole, own_options
 from groundfault.errors import PlanError
 from groundfault.render import words
 from groundfault.render.page import Block, Paragraph, make_table
 from groundfault.render.words import plural
+from groundfault_lab.commands.columns import read_columns
 
 if TYPE_CHECKING:
     from groundfault_lab.improve.suggestions import LabelledTable, Suggestions

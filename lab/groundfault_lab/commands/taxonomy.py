@@ -15,7 +15,7 @@ from groundfault.base.progress import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import RULE, Group
 from groundfault.cli.output import Result, claim_folder
-from groundfault.cli.reading import choose_ledger, read_columns, read_evidence
+from groundfault.cli.reading import choose_ledger, read_evidence
 from groundfault.cli.settings import Flag, OutFolder, call, derive_options, own_options
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
@@ -23,6 +23,7 @@ from groundfault.errors import PlanError, require_name
 from groundfault.render import words
 from groundfault.render.words import plural
 from groundfault_lab.commands import taxonomy_use
+from groundfault_lab.commands.columns import read_columns
 from groundfault_lab.commands.taxonomy_use import examples_options
 from groundfault_lab.taxonomy.fitting.fit import fit as cluster_examples
 from groundfault_lab.taxonomy.fitting.settings import Settings

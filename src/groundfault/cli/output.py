@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
@@ -215,11 +216,8 @@ def show_progress(quiet: bool = False, *, lines: bool = False) -> Iterator[Progr
         yield listener(None)
     elif console.is_terminal:
         with console.status("reading") as status:
-
-            def update(message: str) -> None:
-                status.update(Text(clean(estimate(message)), overflow="ellipsis", no_wrap=True))
-
-            with _repeat_step(update) as tell:
+            line = partial(Text, overflow="ellipsis", no_wrap=True)
+            with _repeat_step(lambda text: status.update(line(clean(estimate(text))))) as tell:
                 yield tell
     else:
         pause, last = 0 if lines else _PAUSE, monotonic()

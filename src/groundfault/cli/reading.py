@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import click
-import polars as pl
 
 from groundfault.base.ledger import Ledger
 from groundfault.base.ledgers import EARLIER, find_ledger
@@ -21,7 +20,7 @@ from groundfault.cli.settings import Flag, call
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.column_names import DirectionError
 from groundfault.core.evidence import Evidence
-from groundfault.errors import InputError, PlanError, require_name
+from groundfault.errors import InputError, PlanError
 from groundfault.readers.configurations import CONFIGURATION, split_source
 
 GOOD, BAD = "--positive-is-good", "--positive-is-bad"
@@ -188,17 +187,6 @@ def read_candidates(
 def split_names(text: str | None) -> list[str]:
     """Return the names in a text that commas separate."""
     return [name.strip() for name in (text or "").split(",") if name.strip()]
-
-
-def read_columns(source: str, *columns: str | None, text: tuple[str, ...] = ()) -> pl.DataFrame:
-    """Read a table that has these columns; those of ``text`` as they are written."""
-    from groundfault.readers.table import read_table
-
-    table = read_table(source, text=text)[0]
-    for column in columns:
-        if column is not None:
-            require_name("column", column, table.columns, InputError, source)
-    return table
 
 
 def name_ledger(ledger: str | None, no_ledger: bool) -> str | bool | None:
