@@ -131,14 +131,18 @@ def test_nothing_is_looked_at_without_being_told(place: Path, tmp_path: Path) ->
             "the earlier first",
         ),
         ("audit", {"source": ["linked"], "look": True}, "lies outside"),
+        ("audit", {"source": ["linked[1]/passwd"], "look": True}, "lies outside"),
     ],
 )
 def test_errors_are_one_line(place: Path, tool: str, given: dict[str, Any], said: str) -> None:
     if tool in ("audit", "compare") and "absent" not in said:
         given = {**given, "columns": COLUMNS}
     if "linked" in str(given):
-        (place / "linked").mkdir()
+        (place / "linked").mkdir(exist_ok=True)
+        (place / "linked" / "t.csv").unlink(missing_ok=True)
         (place / "linked" / "t.csv").symlink_to("/etc/passwd")
+        (place / "linked[1]").unlink(missing_ok=True)
+        (place / "linked[1]").symlink_to("/etc")
     answer = ask(place, (tool, given))[1]
     assert answer.is_error
     assert not (place.parent / "r").exists()

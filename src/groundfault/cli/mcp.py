@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 import click
 
-from groundfault.base.reading import is_inside
 from groundfault.cli.command import GroupedCommand, command
 from groundfault.cli.main import cli, describe_end
 from groundfault.cli.output import Result
@@ -138,7 +137,7 @@ def _local(path: str) -> str:
     """Return a path that lies below the current folder."""
     place = Path(split_source(path)[1])
     for one in (place, *filter(Path.is_symlink, place.rglob("*"))):
-        if not is_inside(one, ["."]):
+        if not one.resolve().is_relative_to(Path.cwd()):
             raise InputError(f"{one} lies outside {Path.cwd()}: groundfault mcp serves that folder")
     return path
 
