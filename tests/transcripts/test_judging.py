@@ -11,7 +11,7 @@ import pytest
 from agent_worlds import call, make_chats, read, read_mint, read_tau_bench
 from pages import Page
 
-from groundfault import Evidence, Report, audit
+from groundfault import Evidence, Report, audit, verify
 from groundfault.auditing.report_examples import look_up_runs
 from groundfault.errors import InputError
 from groundfault.render import to_html
@@ -197,3 +197,29 @@ def test_a_failing_and_a_passing_run_of_a_task_are_shown_step_by_step(tmp_path: 
     assert (mark in text) == wrong
     with pytest.raises(InputError, match="no steps of an example 'nobody'"):
         look_up_runs(tmp_path / "report", "nobody", evidence=tmp_path / "runs.parquet")
+
+
+def test_a_report_has_the_decisive_steps_of_a_failing_and_a_passing_run(tmp_path: Path) -> None:
+    table = make_chats(3, tasks=50, trials=4, cause=0.6)
+    evil = "<script>alert(1)</script>"
+    table = table.with_columns(pl.col("messages").str.replace_all("some words", evil))
+    table = table.with_columns(pl.col("messages").str.replace_all("found 0", f"{evil} 0"))
+    table.write_parquet(tmp_path / "runs.parquet")
+    names = {"id": "id", "repeat": "trial", "outcome": "error"}
+    evidence = Evidence.from_table(tmp_path / "runs.parquet", **names)
+    report = audit(evidence, ledger=tmp_path / "ledger.db")
+    stray = [one for one in report.excerpts if one.behaviour == "calls stray"]
+    failing, passing = stray
+    assert (failing.failing, failing.turn, failing.example) == (True, 2, passing.example)
+    assert failing.steps[0].startswith("assistant call stray")
+    assert not passing.failing
+    assert not any("stray" in step for step in passing.steps)
+    page = to_html(report)
+    assert "Runs that show it" in page
+    assert "assistant call stray" in page
+    assert evil not in page
+    report.write(tmp_path / "report")
+    assert verify(tmp_path / "report", ledger=tmp_path / "ledger.db").verdict == "reproduces"
+    quiet = audit(evidence, ledger=False, texts=False)
+    assert quiet.excerpts == ()
+    assert quiet.behaviours == report.behaviours

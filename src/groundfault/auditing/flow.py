@@ -224,7 +224,8 @@ def judge_audit(
             runs = prepared.evidence
             if is_told and (runs.roles.during or has_transcripts(runs.frame)):
                 step = "the search of transcripts"
-                told = attempt(prepared.failures, step, told, _judge_transcripts, prepared, named)
+                judge = partial(_judge_transcripts, texts=texts)
+                told = attempt(prepared.failures, step, told, judge, prepared, named)
             results = replace(results, told=told)
         elif not prepared.compare:
             deciding = (DecidingColumn(column=c, share=s) for c, s in prepared.deciding.items())
@@ -235,12 +236,14 @@ def judge_audit(
     return results
 
 
-def _judge_transcripts(prepared: PreparedAudit, named: NamedModes) -> JudgedTranscripts:
+def _judge_transcripts(
+    prepared: PreparedAudit, named: NamedModes, *, texts: bool
+) -> JudgedTranscripts:
     """Judge what happens in runs, and how often inside each failure mode."""
     evidence = prepared.evidence
     rules = {mode.rule: Rule.parse(mode.rule) for mode in named.modes}
     inside = {sql: rule.holds(evidence.frame).to_numpy() for sql, rule in rules.items()}
-    return judge_transcripts(evidence, float(prepared.plan.alpha), inside)
+    return judge_transcripts(evidence, float(prepared.plan.alpha), inside, texts=texts)
 
 
 def _forgive_crash(book: Ledger | None, opening: Opening | None) -> AbstractContextManager[None]:

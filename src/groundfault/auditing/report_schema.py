@@ -13,7 +13,7 @@ from groundfault.core.finding import Finding
 from groundfault.core.plan import ALWAYS_SEALED, Plan
 from groundfault.modes.mode import Mode, ModeExample, ModeSearch
 from groundfault.readers.account import Account
-from groundfault.transcripts.judging import Announcement, Behaviour, TranscriptSearch
+from groundfault.transcripts.judging import Announcement, Behaviour, RunExcerpt, TranscriptSearch
 
 SCHEMA_VERSION: Final = 2
 """Rises when a field goes away or changes its meaning; `read_report` reads the older ones."""
@@ -417,12 +417,13 @@ class ReportData(_Section, frozen=True, kw_only=True):
         What announces failure in runs that still go on.
     transcripts : TranscriptSearch or None
         What was looked for in them; None where the evidence has none.
+    excerpts : tuple of RunExcerpt
+        The decisive turn of a failing and of a passing run of the first behaviours.
     units : UnitRecord or None
         None in comparisons, for more units and outcomes than a report should hold, and in reports
         of before.
     change : OverallChange or None
-        Of a comparison, else None; None in comparisons of before, which had an outcome for each
-        direction.
+        None but in comparisons, and in those of before, which had two outcomes.
     parts : str
         That benchmarks or tasks in one table fail very differently; empty where they do not.
     grader : tuple of GraderEvidence, or None
@@ -472,6 +473,7 @@ class ReportData(_Section, frozen=True, kw_only=True):
     behaviours: tuple[Behaviour, ...] = ()
     announcements: tuple[Announcement, ...] = ()
     transcripts: TranscriptSearch | None = None
+    excerpts: tuple[RunExcerpt, ...] = ()
     averaged: bool = False
     unused: dict[str, tuple[str, ...]] = {}
     sample: tuple[ModeExample, ...] = ()

@@ -296,7 +296,7 @@ def _repeat_audit(
             robustness=data.robustness.splits if data.robustness else 0,
             # reports of 0.1.0 name none
             modes=data.mode_search is not None,
-            texts=bool(data.sample)
+            texts=bool(data.sample or data.excerpts)
             or any(example.texts for mode in data.modes for example in mode.sample),
             # to verify is no further look: what was recorded is taken as it is stated, and checked
             ledger=None,
@@ -328,6 +328,7 @@ _TEXTS = (
     "doubts",
     "unused",
     "sample",
+    "excerpts",
     "averaged",
     "ledger",
     "parts",

@@ -19,6 +19,7 @@ from groundfault.render.page import (
     Number,
     Page,
     Section,
+    Table,
     Words,
     make_table,
     tabulate,
@@ -57,6 +58,7 @@ def list_sections(report: Report, most: int = _ROWS) -> tuple[Section | None, ..
             *_tabulate_behaviours(report, most),
             anchor="how-it-fails",
         ),
+        Section("Runs that show it", _tabulate_excerpts(report), anchor="runs", for_files=True),
         Section(
             "What announces failure", _list_announced(report, search, most), anchor="announces"
         ),
@@ -153,6 +155,18 @@ def _tabulate_behaviours(report: Report, most: int) -> Iterator[Content]:
                 most=most,
                 note=_WHOLE if whole else "",
             )
+
+
+def _tabulate_excerpts(report: Report) -> Table | None:
+    """Return the turn at which behaviours begin, of a failing and a passing run, a row a step."""
+    rows = [
+        (words.clean(one.behaviour), side, str(one.turn), shorten_value(words.clean(step)))
+        for one in report.excerpts
+        for side in [f"{words.clean(one.example)}, {'fails' if one.failing else 'passes'}"]
+        for step in one.steps
+    ]
+    heads = ("behaviour", "run", "turn", "step")
+    return make_table("One failing and one passing run", "ctnc", heads, rows) if rows else None
 
 
 def _join_alike(behaviours: Sequence[Behaviour]) -> list[Behaviour]:

@@ -16,7 +16,8 @@ from groundfault.core.evidence import Evidence
 from groundfault.stats.intervals import wilson
 from groundfault.stats.multiple import holm
 from groundfault.stats.risk_sets import NEVER, RiskContrasts, contrast_runs
-from groundfault.transcripts.behaviours import find_behaviours, list_flags
+from groundfault.transcripts.behaviours import Behaviours, find_behaviours, list_flags
+from groundfault.transcripts.steps import read_transcripts
 
 Bools = NDArray[np.bool_]
 
@@ -24,6 +25,8 @@ LANDMARKS = (1, 2, 3, 5, 8)
 """Turns after which runs that still go on are compared: close at first, where most runs are."""
 _FAILED = 0.5
 """Graded losses above it count as failed, as everywhere that outcomes are two."""
+_EXCERPTS, _STEPS, _WORDS = 3, 3, 200
+"""Behaviours with excerpts, steps of each, and characters of a step: to see it at a glance."""
 _SHARE, _POWER = 0.3, 0.8416
 """A behaviour of 30 % of the runs, and the normal quantile of 80 % power: what could be seen."""
 
@@ -133,16 +136,40 @@ class TranscriptSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     detectable: dict[str, float] = {}
 
 
+class RunExcerpt(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The turn of one run at which a behaviour begins; or, of a passing run, the same turn.
+
+    Attributes
+    ----------
+    behaviour, example : str
+    failing : bool
+    turn : int
+    steps : tuple of str
+        Who does what, and the first words.
+    """
+
+    behaviour: str
+    example: str
+    failing: bool
+    turn: int
+    steps: tuple[str, ...]
+
+
 class JudgedTranscripts(Struct, frozen=True):
     """The answers of an audit about transcripts; see `groundfault.auditing.report.Report`."""
 
     behaviours: tuple[Behaviour, ...] = ()
     announcements: tuple[Announcement, ...] = ()
     transcripts: TranscriptSearch | None = None
+    excerpts: tuple[RunExcerpt, ...] = ()
 
 
 def judge_transcripts(
-    evidence: Evidence, level: float, modes: Mapping[str, Bools] | None = None
+    evidence: Evidence,
+    level: float,
+    modes: Mapping[str, Bools] | None = None,
+    *,
+    texts: bool = True,
 ) -> JudgedTranscripts:
     """Judge what happens in the runs of evidence; nothing where they have no transcripts.
 
@@ -153,6 +180,8 @@ def judge_transcripts(
         Family-wise error level, in (0, 1).
     modes : mapping of str to bool array, shape (len(evidence),), optional
         Rows on which each failure mode holds.
+    texts : bool
+        Whether to add the decisive steps of a failing and a passing run of the first behaviours.
 
     Notes
     -----
@@ -197,8 +226,9 @@ def judge_transcripts(
     # as long to the turn: classes of lengths would leave some of what time alone does
     alike = np.unique(np.stack([strata, found.turns[rows]]), axis=1, return_inverse=True)[1]
     behaviours += _judge_flags(told, alike.reshape(-1), levels, failed, inside, level, is_free)
+    behaviours.sort(key=lambda b: (2.0 if b.p is None else b.p, -b.failing))
     return JudgedTranscripts(
-        tuple(sorted(behaviours, key=lambda b: (2.0 if b.p is None else b.p, -b.failing))),
+        tuple(behaviours),
         tuple(_list_announcements(contrasts, names, level)),
         TranscriptSearch(
             level=level,
@@ -209,6 +239,48 @@ def judge_transcripts(
             at_risk={str(k): int(contrasts.at_risk[i]) for i, k in enumerate(LANDMARKS, 1)},
             detectable=_find_detectable(contrasts),
         ),
+        _list_excerpts(evidence, behaviours, found, rows[failed], rows[~failed]) if texts else (),
+    )
+
+
+def _list_excerpts(
+    evidence: Evidence,
+    behaviours: Sequence[Behaviour],
+    found: Behaviours,
+    failing: NDArray[np.int64],
+    passing: NDArray[np.int64],
+) -> tuple[RunExcerpt, ...]:
+    """List the turn at which the first behaviours begin in a failing run, and in a passing one."""
+    ids = evidence.frame[evidence.roles.id or ""].cast(pl.String)
+    picks: list[tuple[str, int, bool, int]] = []
+    distinct: dict[tuple[int, int], Behaviour] = {}
+    for one in behaviours:
+        if one.failing and not one.whole and (one.p is None or one.failed > one.expected):
+            # those of equal counts happen in the same runs
+            distinct.setdefault((one.failing, one.passing), one)
+    for one in list(distinct.values())[:_EXCERPTS]:
+        turns = found.first[found.names.index(one.name)]
+        others = {ids[int(row)]: int(row) for row in passing if turns[row] == NEVER}
+        shown = failing[turns[failing] < NEVER].tolist()
+        row = next((row for row in shown if ids[row] in others), shown[0])
+        picks.append((one.name, row, True, int(turns[row])))
+        if (other := others.get(ids[row])) is not None:
+            picks.append((one.name, other, False, int(min(turns[row], found.turns[other]))))
+    rows = sorted({row for _, row, _, _ in picks})
+    steps = read_transcripts(evidence.frame, evidence.roles, evidence.account, rows)
+    return tuple(
+        RunExcerpt(
+            behaviour=name,
+            example=str(ids[row]),
+            failing=side,
+            turn=turn,
+            steps=tuple(
+                " ".join(filter(None, (s["actor"], s["kind"], s["name"])))
+                + f": {(s['text'] or s['arguments'] or '')[:_WORDS]}"
+                for s in steps.filter(run=row, turn=turn).head(_STEPS).iter_rows(named=True)
+            ),
+        )
+        for name, row, side, turn in picks
     )
 
 
