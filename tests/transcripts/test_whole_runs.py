@@ -9,6 +9,7 @@ from groundfault import Candidate, Evidence, audit
 from groundfault.auditing.column_timing import Timing
 from groundfault.auditing.preparation import prepare
 from groundfault.errors import RuleError
+from groundfault.render import to_markdown
 from groundfault.transcripts.judging import Behaviour, judge_transcripts
 
 
@@ -27,6 +28,10 @@ def test_a_scanner_of_answers_is_compared_within_tasks() -> None:
     assert (scan.first_turn, scan.failing_runs) == (None, int(evidence.loss.sum()))
     report = audit(evidence, ledger=False)
     assert {"scan"} <= {one.name for one in report.behaviours}
+    page = to_markdown(report)
+    assert "Whole runs" in page
+    # answers have no turns
+    assert "What announces failure" not in page
     assert not {"scan", "tone"} & {c for mode in report.modes for c in mode.columns}
 
 

@@ -51,10 +51,11 @@ def list_sections(report: Report, most: int = _ROWS) -> tuple[Section | None, ..
     search = report.transcripts
     if search is None:
         return ()
+    has_steps = not all(one.whole for one in report.behaviours)
     return (
         Section(
             "How it fails",
-            _explain(search) if report.behaviours else None,
+            _explain(search, has_steps=has_steps) if report.behaviours else None,
             *_tabulate_behaviours(report, most),
             anchor="how-it-fails",
         ),
@@ -180,8 +181,10 @@ def _join_alike(behaviours: Sequence[Behaviour]) -> list[Behaviour]:
     return [replace(some[0], name=name) for some, name in rows]
 
 
-def _explain(search: TranscriptSearch) -> str:
+def _explain(search: TranscriptSearch, *, has_steps: bool) -> str:
     start = f"{words.plural(search.failing, 'run')} of {words.count(search.runs)} fail."
+    if not has_steps:
+        return start
     if search.within != "of the same task":
         why = "each task has one run, and no passing run of its task to be compared with"
         return f"{start} Behaviours are described and not tested: {why}."
@@ -212,7 +215,7 @@ def _list_announced(report: Report, search: TranscriptSearch, most: int) -> Iter
     elif search.within:
         told = f"Nothing in the first turns announces failure at the level {search.level:.0%}."
         # a log of single answers has nothing that could
-        yield told if report.behaviours else None
+        yield None if all(one.whole for one in report.behaviours) else told
     else:
         yield "Nothing is tested: examples are in groups, and each has one run."
     if search.detectable:
