@@ -46,6 +46,9 @@ other prompts, by a failure or two each, whatever their size."""
 _SHARES = (0.02, 0.05, 0.10, 0.30)  # sizes that a reader asks for
 
 
+_WIDER = 3  # times as many units as both have that one of two conditions has, about
+
+
 def compute_detectable(bars: Bars) -> dict[str, dict[str, float | None]]:
     """Return the failure rate inside that a rule of each kind needs to be named, by its share of
     units.
@@ -55,16 +58,23 @@ def compute_detectable(bars: Bars) -> dict[str, dict[str, float | None]]:
         return {}
     rate, n = float(y.mean()), len(y)
 
-    def stands(bar: float, inside: int, errors: int, total: int) -> bool:
+    def stands(bar: float, within: float, inside: int, errors: int, total: int) -> bool:
         one = np.array([[inside], [total], [n]], dtype=np.int64)
-        return log_tail(errors, *one) <= bar
+        # the others of either condition fail as often as all
+        among = min(n, _WIDER * inside)
+        total = min(total, errors + round(rate * (among - inside)))
+        two = np.array([[inside], [total], [among]], dtype=np.int64)
+        return log_tail(errors, *one) <= bar and log_tail(errors, *two) <= within
 
     detectable: dict[str, dict[str, float | None]] = {}
+    within = bars.log_level - math.log(max(1, len(bars.language.plain)))
     for name, bar, uncut in _list_log_bars(bars):
         found = detectable.setdefault(name, {})
         for share in _SHARES:
             inside = round(share * n)
-            least = _find_rate(inside, n, rate, partial(stands, bar))
+            # two tests have to come out, each of which misses half of what may be missed
+            both, power = (within, (1 + POWER) / 2) if name == "pair" else (0.0, POWER)
+            least = _find_rate(inside, n, rate, partial(stands, bar, both), power)
             # an end lies a quarter of the way between two cuts from the nearer one on average: so
             # many units of the range that is named are others, at either end half of them
             others = uncut / 4 / max(inside, 1)
@@ -106,12 +116,12 @@ def _count_uncut(language: RuleLanguage, ranges: NDArray[np.intp]) -> float:
 
 
 def _find_rate(
-    inside: int, n: int, rate: float, stands: Callable[[int, int, int], bool]
+    inside: int, n: int, rate: float, stands: Callable[[int, int, int], bool], power: float
 ) -> float | None:
-    """Return the least rate at which errors inside are named with `POWER`, by bisection."""
+    """Return the least rate at which errors inside are named so often, by bisection."""
 
     def is_named(p: float) -> bool:
-        errors = _find_quantile(1 - POWER, inside, p)
+        errors = _find_quantile(1 - power, inside, p)
         total = min(n, errors + round(rate * (n - inside)))
         return stands(inside, errors, total)
 
