@@ -123,3 +123,6 @@ def test_modes_of_an_earlier_audit_become_groups():
     assert pool.declare_modes(modes, 0.05)[1] == {}
     no_case = Pool.from_table(table[300:].filter(pl.col("lang") != "ja"), id="id")
     assert no_case.declare_modes(modes, 0.85)[1] == {}
+    # a forged report would take minutes
+    with pytest.raises(InputError, match="5,000 failure modes, and at most 500"):
+        pool.declare_modes([modes[0]] * 5000, 0.85)

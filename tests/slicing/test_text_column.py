@@ -9,10 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from groundfault import Evidence, Library, propose
+from groundfault import Evidence, Library
 from groundfault.core.candidate import FittedColumn
 from groundfault.errors import InputError
 from groundfault_lab.slicing import Domino, Edisa
+from groundfault_lab.slicing.proposals import propose
 
 WORDS = {True: "sort these words by letter please", False: "is this sentence about sports true"}
 

@@ -23,6 +23,8 @@ from groundfault.modes.mode import Mode
 from groundfault.readers.table import read_table
 from groundfault.sequential import pool_parsing
 
+MAX_PRIOR = 500
+"""Failure modes of a prior. The longest list of an audit has a tenth; one costs some .02 s."""
 _MAX_COLUMNS = 6
 """Columns whose orders are all tried for a hash of 0.1.0: 720 orders take a moment."""
 
@@ -293,14 +295,14 @@ class Pool:
         return replace(self, groups=names, members=_freeze(self.members[mask]), stored_hash="")
 
     def declare_modes(
-        self, modes: Iterable[Mode], threshold: float
+        self, modes: Sequence[Mode], threshold: float
     ) -> tuple[Pool, dict[str, float]]:
         """Declare failure modes of an earlier audit as groups, and return their expected means.
 
         Parameters
         ----------
-        modes : iterable of Mode
-            Of a report on other cases: of the last version, or of another model.
+        modes : sequence of Mode
+            Of a report on other cases: of the last version, or of another model; at most 500.
         threshold : float
             Modes with an expected mean of this or more are left out, and modes that no case is in.
 
@@ -312,8 +314,13 @@ class Pool:
         Raises
         ------
         InputError
-            If the pool has no columns, or not those that a rule reads.
+            If there are too many modes, or the pool has not the columns that their rules read.
         """
+        if len(modes) > MAX_PRIOR:
+            raise InputError(
+                f"the prior has {len(modes):,} failure modes, and at most {MAX_PRIOR} are read: "
+                "give the report of one audit"
+            )
         if self.cases is None:
             raise InputError("a pool of arrays has no columns for rules: make it by from_table")
         masks, prior = dict(zip(self.groups, self.members, strict=True)), dict[str, float]()
