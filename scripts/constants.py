@@ -365,15 +365,15 @@ def make_page(results: dict[tuple[str, str], dict[str, Any]], worlds: int) -> st
             "chance. A cell has in how many tables the list changes, how many more causes are "
             "named, and how many more conditions are on columns drawn by chance.",
             "",
-            f"### {len(lines[True])} numbers that change a list",
+            f"## {len(lines[True])} numbers that change a list",
             "",
             head + "\n".join(line for _, line in sorted(lines[True])),
             "",
-            f"### {len(lines[False])} numbers that change none of these lists",
+            f"## {len(lines[False])} numbers that change none of these lists",
             "",
             head + "\n".join(line for _, line in sorted(lines[False])),
             "",
-            f"### {len(others)} numbers that choose no rule",
+            f"## {len(others)} numbers that choose no rule",
             "",
             "They make conditions of texts, round, lay out the table of models and write about a "
             "mode. None is varied.",
