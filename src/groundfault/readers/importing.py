@@ -30,11 +30,11 @@ from groundfault.core.roles import Roles, read_roles
 from groundfault.errors import InputError, describe_missing, first_line
 from groundfault.readers.account import Account, LogRead
 from groundfault.readers.configurations import Setup, name_configurations, split_source
-from groundfault.readers.inspect_layout import is_scan, join_scans
 from groundfault.readers.log import ORIGIN, RUN, PackedRows
 from groundfault.readers.log_rows import LogRows
 from groundfault.readers.mapped import Mapped
 from groundfault.readers.safely import POINTER, escape_pattern, is_pointer
+from groundfault.readers.scans import is_scan, join_scans
 from groundfault.readers.scorers import list_scorers
 from groundfault.readers.table import read_table
 from groundfault.readers.table_size import measure_table
