@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
 from polars import selectors
 
-from groundfault.base.files import write_bytes
+from groundfault.base.files import write_bytes, write_text
 from groundfault.base.reading import MAX_DOCUMENT, read_text
 from groundfault.errors import InputError
 
+_ENDS = re.compile("[\x85\u2028\u2029]")
 # with the wide forms of East Asian keyboards, which some spreadsheets take for the narrow ones
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _BOM = b"\xef\xbb\xbf"  # without it Excel takes UTF-8 for the code page of the machine
@@ -129,6 +132,15 @@ def write_table(frame: pl.DataFrame, path: str | Path) -> None:
     else:
         frame.write_ndjson(buffer)
     write_bytes(place, buffer.getvalue())
+
+
+def write_rows(rows: Iterable[Mapping[str, object]], path: str | Path) -> None:
+    """Write rows as JSON lines, whole or not at all.
+
+    They are lines also to those who split at every end of line that Unicode knows.
+    """
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    write_text(Path(path), _ENDS.sub(lambda end: f"\\u{ord(end[0]):04x}", lines))
 
 
 def require_table_name(path: str | Path) -> None:

@@ -7,13 +7,12 @@ connection.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from groundfault.base.files import write_text
+from groundfault.base.sheets import write_rows
 from groundfault.errors import InputError
 from groundfault.exports.slices import ReportSlices
 
@@ -96,6 +95,5 @@ def find_runs(slices: ReportSlices, tool: str) -> Iterator[SliceRun]:
 
 
 def _write_lines(lines: list[dict[str, Any]], out: Path) -> str:
-    text = (json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    write_text(out, "".join(text))
+    write_rows(lines, out)
     return f"{len(lines):,} lines"

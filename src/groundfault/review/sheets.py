@@ -6,7 +6,6 @@ whole, the texts that were shown among it, before any of it counts."""
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +14,7 @@ import polars as pl
 
 from groundfault.base.files import write_bytes, write_text
 from groundfault.base.reading import decode_json, read_beside
-from groundfault.base.sheets import escape_cell, format_csv, read_sheet_text, split_rows
+from groundfault.base.sheets import escape_cell, format_csv, read_sheet_text, split_rows, write_rows
 from groundfault.errors import InputError, first_line
 from groundfault.review.decision import SAID, Decision, Role
 from groundfault.review.queue import Item, normalize
@@ -56,8 +55,6 @@ def read_rows(tasks: Any, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]
 
 Format = Literal["csv", "jsonl", "labelstudio"]
 
-_ENDS = re.compile("[\x85\u2028\u2029]")
-
 
 def write(items: Sequence[Item], path: str | Path, format: Format) -> list[Path]:
     """Write a sheet of items in this order; the files it is made of.
@@ -81,7 +78,7 @@ def write(items: Sequence[Item], path: str | Path, format: Format) -> list[Path]
         return [place, config]
     rows = [{"item": item.id, **item.visible_texts, **dict.fromkeys(SAID, "")} for item in items]
     if format == "jsonl":
-        write_text(place, "".join(_format_line(row) for row in rows))
+        write_rows(rows, place)
     else:
         write_bytes(place, format_csv(pl.DataFrame(rows), for_excel=True))
     return [place]
@@ -141,14 +138,6 @@ def read(
             f"{path} holds no decision: fill in prompt_valid, extraction_valid and model_wrong"
         )
     return list(decisions.values())
-
-
-def _format_line(row: Mapping[str, str]) -> str:
-    """Return a line of JSON lines, also to those who split at every end of line that Unicode
-    knows.
-    """
-    text = json.dumps(row, ensure_ascii=False)
-    return _ENDS.sub(lambda end: f"\\u{ord(end[0]):04x}", text) + "\n"
 
 
 def _require_same_text(row: Mapping[str, Any], item: Item, where: str) -> None:
