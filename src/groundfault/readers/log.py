@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
@@ -22,6 +21,7 @@ from groundfault.core.conversations import TRANSCRIPT
 from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.account import OfficialFigure
+from groundfault.readers.safely import pause_collection
 
 COLUMNS: dict[str, Any] = {
     "example_id": pl.String,
@@ -199,18 +199,6 @@ class TableLog(Log):
     def tables(self) -> Iterator[tuple[pl.DataFrame, frozenset[str]]]:
         """Return the one table."""
         yield self.frame, self.measured
-
-
-@contextmanager
-def pause_collection() -> Iterator[None]:
-    """Look for no circles of objects: rows have none, and that takes a fifth of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _read_chunk(rows: Iterator[Observation]) -> tuple[pl.DataFrame, frozenset[str]] | None:

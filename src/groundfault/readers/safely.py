@@ -7,6 +7,7 @@ decoded into typed structures, and what is too large, too deep, truncated or not
 
 from __future__ import annotations
 
+import gc
 import glob
 import json
 import os
@@ -15,6 +16,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, TypeVar
@@ -57,6 +59,18 @@ _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x7
 _LENIENT = re.compile(rb"NaN|Infinity|\\u[dD][89a-fA-F]")
 
 
+@contextmanager
+def pause_collection() -> Iterator[None]:
+    """Look for no circles of objects: rows have none, and that takes a fifth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 @lru_cache(maxsize=8)
 def _head(path: str, size: int, modified: int) -> bytes:  # noqa: ARG001
     with Path(path).open("rb") as stream:
@@ -91,7 +105,8 @@ def json_file(path: Path, type: type[T]) -> T:
     """
     with readable(path):
         data = read_bytes(path, MAX_JSON)
-    return decode(data.removeprefix(_BOM), type, str(path))
+    with pause_collection():
+        return decode(data.removeprefix(_BOM), type, str(path))
 
 
 def json_lines(path: Path, type: type[T]) -> Iterator[T]:

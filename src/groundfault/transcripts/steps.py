@@ -21,7 +21,7 @@ from groundfault.core.conversations import (
 )
 from groundfault.errors import InputError, PlanError
 from groundfault.readers.importing import digest_log
-from groundfault.readers.log import pause_collection
+from groundfault.readers.safely import pause_collection
 
 if TYPE_CHECKING:
     from groundfault.core.roles import Roles
