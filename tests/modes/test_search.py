@@ -13,6 +13,7 @@ from groundfault.modes.bars import Bars
 from groundfault.modes.bit_layout import Layout
 from groundfault.modes.condition import UnitSet
 from groundfault.modes.conditions import list_conditions
+from groundfault.modes.find import find_modes
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.search import score_masks, search, search_inside
 from groundfault.modes.strata import Losses, Strata
@@ -203,3 +204,24 @@ def test_rules_of_ones_own_are_among_the_singles() -> None:
     strata = Strata(layout, Losses.of(losses, layout))
     best = search(pay(language, strata), strata)[0]
     assert best.rule == ModeRule(((len(literals),),), "own")
+
+
+@pytest.mark.parametrize("attributes", [[], ["task", "language"]])
+def test_a_word_that_attributes_name_joins_no_set_of_words(attributes: list[str]) -> None:
+    rng = np.random.default_rng(8)
+    task, language = rng.choice(["add", "month", "count", "sort"], N), rng.choice(["en", "es"], N)
+    is_month = (task == "month") & (language == "es")
+    is_letter = (task == "count") & (language == "en") & (rng.random(N) < 0.8)
+    others = rng.choice(["so", "or", "if", "by", "up"], N)
+    words = np.where(is_month, "de", np.where(is_letter, "e", others))
+    prompts = [f"what {word} is {i % 2} no {i}" for i, word in enumerate(words)]
+    table = pl.DataFrame({"task": task, "language": language, "prompt": prompts})
+    table = table.select(*attributes, "prompt")
+    space, strata = make_world(table, np.where(is_month | is_letter, 0.8, 0.1), 8)
+    joined = [space.sql(p.rule) for p in search(pay(space, strata), strata)]
+    both = r"""("prompt" ~* '\bde\b' OR "prompt" ~* '\be\b')"""
+    # where texts are all there is, a set of words is the best that can be said
+    assert (both in joined) is (not attributes)
+    modes, _ = find_modes(table, strata.losses.values[None])
+    told = """"task" = 'month' AND "language" = 'es'"""
+    assert (told in [mode.rule for mode in modes]) is bool(attributes)

@@ -169,6 +169,19 @@ class RuleLanguage:
                 members.setdefault(one.column, []).append(i)
         return {name: np.array(places) for name, places in members.items() if len(places) > 2}
 
+    def list_named(self, words: NDArray[np.intp]) -> Bools:
+        """Return which words hold where one or two attributes do: the table has a name for them."""
+        of = np.flatnonzero([self.literals[i].tier == Tier.ATTRIBUTE for i in self.plain])
+        support = self.support[words]
+        shared = bitset.count_and(self.bits[words], self.bits[self.plain[of]])
+        both = self.pair_support[np.ix_(of, of)]
+        return np.array(
+            [
+                (_REDUNDANT * both[np.ix_(row, row)] <= units).any()
+                for row, units in zip(shared >= _REDUNDANT * support[:, None], support, strict=True)
+            ]
+        )
+
     def _count_rules(self) -> None:
         triples = count_triples(
             self.triple_bits, self.triple_pairs, self.triple_support, MIN_SUPPORT

@@ -326,6 +326,8 @@ def _search_words(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
             rank = np.where(units >= FEW, (losses - expected) / np.sqrt(units), -9.0)
         pool = np.argsort(-rank, kind="stable")[:25]
         pool = pool[rank[pool] > 0]
+        # the table says these better, and beside other words they would join two meanings
+        pool = pool[~bars.language.list_named(places[pool])]
         for start in pool[:_STARTS]:
             yield from _grow_words(bars, strata, places, pool, int(start))
 
