@@ -14,6 +14,7 @@ from groundfault.readers.inspect_layout import (
     Attachments,
     Choice,
     Header,
+    LoggedEvent,
     NamedSample,
     Output,
     Sample,
@@ -45,6 +46,10 @@ _JSON = (b'"eval"', b'"task_id"', b'"run_id"', b'"created"', b'"dataset"')
 # what a set keeps of all its logs: a mapping of their names to their headers, or to nothing yet
 _LISTING = re.compile(rb'\s*\{\s*"[^"]+\.(eval|json)"\s*:')
 _ATTACHMENT = "attachment://"
+_SCORING = ("scorers", "scorer")
+"""Types of the span, or in older logs the step, in which a run is scored."""
+_SCORED = -1
+"""Place of what is said of a run when it is over."""
 
 _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0}
 _WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
@@ -345,10 +350,16 @@ def _tell(sample: ToldSample, attachments: Attachments) -> Iterator[dict[str, An
     for retry in sample.error_retries or ():
         message = text(dig(retry, "message")) or text(retry)
         yield {"role": "environment", "kind": "error", "content": message}
-    for one in sample.messages or ():
+    befell = _place_events(sample)
+    for place, one in enumerate(sample.messages or ()):
+        yield from befell.pop(place, ())
         content = dig(one, "content")
         parts = [_resolve(part, attachments) for part in listing(content)]
-        yield {**mapping(one), "content": parts or _resolve(content, attachments)}
+        # where a message comes from, such as generate, is no agent's name
+        told = {**mapping(one), "source": None}
+        yield {**told, "content": parts or _resolve(content, attachments)}
+    edits = befell.pop(_SCORED, [])
+    yield from (step for steps in befell.values() for step in steps)
     limit = dig(sample.limit, "type")
     for kind, words in (("limit", limit and f"{limit} limit"), ("error", sample.error)):
         if words:
@@ -358,6 +369,47 @@ def _tell(sample: ToldSample, attachments: Attachments) -> Iterator[dict[str, An
         if isinstance(score.explanation, str):
             words = _resolve(score.explanation, attachments)
             yield {"role": "judge", "name": name, "content": words}
+    yield from edits
+
+
+def _place_events(sample: ToldSample) -> dict[int, list[dict[str, Any]]]:
+    """Return what befell a run beside its messages: by the place of the message before which it
+    did, or of `_SCORED`."""
+    messages = sample.messages or []
+    places = {name: place for place, one in enumerate(messages) if (name := dig(one, "id"))}
+    befell: dict[int, list[dict[str, Any]]] = {}
+    here = 0
+    for event in sample.events or ():
+        if event.event == "model":
+            made = next(iter(listing(dig(event.output, "choices"))), None)
+            here = places.get(dig(made, "message", "id"), here - 1) + 1
+        elif event.event == "tool":
+            here = places.get(event.message_id, here)
+        elif event.type in _SCORING:
+            # what a scorer runs is no act of the agent
+            here = _SCORED
+        if told := _read_event(event, here == _SCORED):
+            befell.setdefault(here, []).append(told)
+    return befell
+
+
+def _read_event(event: LoggedEvent, is_scored: bool) -> dict[str, Any] | None:
+    """Return an event as a message, if it says more than the messages do."""
+    if event.event == "score_edit":
+        reason = dig(event.edit, "provenance", "reason")
+        words = f"edited to {text(dig(event.edit, 'value'))}" + (f": {reason}" if reason else "")
+        return {"role": "judge", "name": text(event.score_name), "content": words}
+    if event.event == "approval" and event.decision != "approve":
+        words = f"{event.decision}: {event.explanation or ''}".rstrip(": ")
+        kind = "feedback" if event.decision == "modify" else "error"
+        told = {"kind": kind, "name": text(event.approver), "content": words}
+        error = {} if kind == "feedback" else {"error": {"type": "approval"}}
+        return {"role": "environment", **told, **error}
+    if event.event == "sandbox" and event.result and not is_scored:
+        words = f"{event.output or ''}\n{event.cmd or event.file or ''}".lstrip()
+        name = f"sandbox {event.action}"
+        return {"role": "environment", "kind": "error", "name": name, "content": words}
+    return None
 
 
 def _prompt(prompt: Any) -> str | None:

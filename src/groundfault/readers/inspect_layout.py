@@ -82,10 +82,29 @@ class NamedSample(msgspec.Struct):
     uuid: Any = None
 
 
+class LoggedEvent(msgspec.Struct):
+    """One event; calls of the model and of tools only say which message they made."""
+
+    event: Any = None
+    type: Any = None
+    output: Any = None
+    message_id: Any = None
+    action: Any = None
+    cmd: Any = None
+    file: Any = None
+    result: Any = None
+    approver: Any = None
+    decision: Any = None
+    explanation: Any = None
+    score_name: Any = None
+    edit: Any = None
+
+
 class ToldSample(msgspec.Struct):
     """A sample as its transcript is told: texts, and what references in them stand for."""
 
     messages: list[Any] | None = None
+    events: list[LoggedEvent] | None = None
     scores: dict[str, Score] | None = None
     error: Any = None
     error_retries: list[Any] | None = None
