@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import sys
 from importlib.metadata import version as installed
@@ -17,8 +19,14 @@ copyright = "The groundfault developers. Text and code: Apache-2.0"
 version = release = installed("groundfault")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "offline_math"]
-exclude_patterns = ["_build", "_extensions"]
-suppress_warnings = ["toc.empty_glob"]  # calibration cards are added as they are measured
+# tables, and pages for those who work on groundfault: files of the repository, named by their path
+OFF_THE_SITE = (
+    "cards",
+    "contributing.md",
+    "release.md",
+    *(f"explanation/{name}.md" for name in ("attacks", "constants", "house", "speed")),
+)
+exclude_patterns = ["_build", "_extensions", *OFF_THE_SITE]
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -62,6 +70,37 @@ def _as_napoleon_reads(*given: Any) -> None:
     lines[:] = out
 
 
+def _name_files(_app: Any, page: str, source: list[str]) -> None:
+    """Name a file of the repository by its path where a page links to it, as in a checkout."""
+
+    def name(link: re.Match[str]) -> str:
+        target = link[2].partition("#")[0]
+        inside = os.path.normpath(Path(page).parent / target)
+        if ":" in target or not (inside.startswith("..") or inside.startswith(OFF_THE_SITE)):
+            return link[0]
+        return f"{link[1]} (`{os.path.normpath(Path('docs') / inside)}`)"
+
+    source[0] = re.sub(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)", name, source[0])
+
+
+def _forward_old_pages(app: Any, failed: Exception | None) -> None:
+    """Write a page that leads on for each address of an earlier version."""
+    if failed or app.builder.format != "html":
+        return
+    for old, new in json.loads((HERE / "moved.json").read_text(encoding="utf-8")).items():
+        page = Path(app.outdir, f"{old}.html")
+        page.parent.mkdir(parents=True, exist_ok=True)
+        name, mark, part = new.partition("#")
+        way = os.path.relpath(f"{name}.html", Path(old).parent) + mark + part
+        page.write_text(
+            f'<!doctype html><meta charset="utf-8"><title>Moved</title>'
+            f'<meta http-equiv="refresh" content="0; url={way}"><a href="{way}">Moved</a>\n',
+            encoding="utf-8",
+        )
+
+
 def setup(app: Any) -> None:
-    """Connect the one hook."""
+    """Connect the hooks."""
     app.connect("autodoc-process-docstring", _as_napoleon_reads, priority=400)  # before napoleon
+    app.connect("source-read", _name_files)
+    app.connect("build-finished", _forward_old_pages)

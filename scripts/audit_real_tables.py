@@ -3,7 +3,7 @@
     python scripts/make_language_table.py languages.parquet fresh.parquet
     python scripts/audit_real_tables.py ../shared/data/real languages.parquet fresh.parquet
 
-The page is ``docs/explanation/failure-modes-on-real-data.md``. Every audit has default settings;
+The page is ``docs/explanation/gallery.md``. Every audit has default settings;
 where a table has several benchmarks, a second one holds them fixed. Columns that describe the
 answer are left out, everything else describes the example. The last column of each list holds a
 rule against what the audit did not see: other models' answers to the same examples, or messages

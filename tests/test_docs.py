@@ -36,8 +36,14 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 SKILL = ROOT / "skills" / "groundfault" / "SKILL.md"
 BOOK = sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts)
+# pages of the two other distributions, and tables with code, which are no part of the site
+BESIDE = [
+    *sorted((ROOT / "lab" / "docs").glob("*.md")),
+    *sorted((ROOT / "studies").glob("*/*.md")),
+]
 PAGES = [
     *BOOK,
+    *BESIDE,
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     SKILL,
@@ -46,29 +52,29 @@ PAGES = [
 # how-to pages that train models, run a study, label a holdout, or start another tool: every night
 HEAVY = {
     "a-case",
-    "anchor-a-ledger",
     "beyond-memory",
     "diagnose-a-model",
     "generate-tasks",
     "improve-a-model",
-    "several-scorers",
-    "share-one-file",
-    "stop-inspect-early",
     "study-deim",
     "taxonomy",
 }
 # those that need a client of another tool run where it is installed
-CLIENTS = {"trackers": ("mlflow", "wandb")}
+CLIENTS = {"give-results-back": ("mlflow", "wandb")}
 # pages that ask real language models: every night where those and torch are there
 NETWORKS = {DOCS / "tutorial" / "a-case.md"}
 # pages that read shared data, and need no more than that
 SHARED = {DOCS / "tutorial" / "first-mistakes.md"}
-HOW_TO = [p for p in BOOK if p.parent.name == "how-to" and p.name != "index.md"]
-ROOMS = ("tutorial", "reference", "explanation", "judges")
+HOW_TO = [
+    page
+    for page in [*BOOK, *BESIDE]
+    if page.parent.name in ("how-to", "docs") and page.parent != DOCS and page.name != "index.md"
+]
+ROOMS = ("tutorial", "reference", "explanation", "results")
 HOLDS_EXAMPLES = re.compile("^```(python|console)$", re.MULTILINE)
 RUN = [
     page
-    for page in [*BOOK, ROOT / "CONTRIBUTING.md"]
+    for page in [*BOOK, *BESIDE, ROOT / "CONTRIBUTING.md"]
     if page.parent.name in (*ROOMS, ROOT.name)
     and HOLDS_EXAMPLES.search(page.read_text(encoding="utf-8"))
 ]
@@ -276,9 +282,8 @@ def test_how_to_pages_run(page: Path, desk: Path, answers: bytes) -> None:
     run(page)
 
 
-@pytest.mark.parametrize("page", ["decisions/README.md", "docs/explanation/decisions.md"])
-def test_every_decision_is_listed(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
+def test_every_decision_is_listed() -> None:
+    text = (ROOT / "decisions" / "README.md").read_text(encoding="utf-8")
     records = [path.name for path in (ROOT / "decisions").glob("0*.md")]
     assert [name for name in records if name not in text] == []
 
@@ -448,21 +453,14 @@ def test_every_finder_is_in_the_reference() -> None:
 
 
 def test_every_judge_has_its_theory() -> None:
-    place = DOCS / "explanation" / "judges"
+    choice = (DOCS / "explanation" / "judges.md").read_text(encoding="utf-8")
+    measured = (ROOT / "studies" / "results" / "judges.md").read_text(encoding="utf-8")
     for name in judges.NAMES:
-        page = place / ("bh.md" if name == "by" else f"{name}.md")
-        assert page.is_file(), f"the judge {name} has no page {page.relative_to(ROOT)}"
-        text = page.read_text(encoding="utf-8")
-        assert f"`{name}`" in text
-        for head in (
-            "## The rule",
-            "## What is guaranteed",
-            "## When to use it",
-            "## What it cannot say",
-            "## Measured",
-        ):
-            assert head in text, f"{named(page)} lacks {head!r}"
-        assert re.search("doi.org|arxiv.org|jstor.org", text)
+        for text in (choice, measured):
+            (part,) = re.findall(rf"^## (?:.*)?`{name}`.*\n((?:(?!^## ).*\n)+)", text, re.MULTILINE)
+            assert re.search("doi.org|arxiv.org|jstor.org|The same paper", part), name
+        for head in ("The rule", "What is guaranteed", "When to use it", "Measured"):
+            assert f"### {head}\n" in part, f"{name} lacks {head!r}"
 
 
 def test_every_reason_code_is_explained() -> None:
@@ -596,6 +594,28 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert aimed.exists(), f"{named(page)} links to {target}"
         if anchor and aimed.suffix == ".md":
             assert anchor in anchors(aimed), f"{named(page)} links to {target}"
+
+
+def test_old_addresses_lead_on() -> None:
+    moved = json.loads((DOCS / "moved.json").read_text(encoding="utf-8"))
+    for old, new in moved.items():
+        assert not (DOCS / f"{old}.md").exists(), old
+        page, _, anchor = new.partition("#")
+        assert not anchor or anchor in anchors(DOCS / f"{page}.md"), f"{old}: {new}"
+        assert (DOCS / f"{page}.md").exists(), f"{old}: {new}"
+
+
+def test_every_page_of_the_site_is_in_its_contents() -> None:
+    listed: set[Path] = set()
+    for index in (DOCS / "index.md", DOCS / "how-to" / "index.md"):
+        for tree in re.findall(
+            r"^```\{toctree\}\n(.*?)^```", index.read_text("utf-8"), re.M | re.S
+        ):
+            lines = [line for line in tree.splitlines() if line and line[0] != ":"]
+            listed |= {(index.parent / f"{line}.md").resolve() for line in lines}
+    off = load(DOCS / "conf.py").OFF_THE_SITE
+    pages = {page for page in BOOK if not str(page.relative_to(DOCS)).startswith(off)}
+    assert listed == pages - {DOCS / "index.md"}
 
 
 @pytest.mark.parametrize("page", BOOK, ids=named)

@@ -29,11 +29,11 @@ PARTS = {
     "explanation": sorted((DOCS / "explanation").rglob("*.md")),
 }
 LIMITS = {
-    "README": (2.0, 1.0, 18.0, 13.0),
+    "README": (1.0, 1.0, 18.0, 13.0),
     "tutorials": (1.0, 1.5, 23.0, 18.0),
-    "how-tos": (7.0, 4.5, 22.5, 6.0),
-    "reference": (10.5, 5.5, 20.5, 2.5),
-    "explanation": (6.5, 4.7, 19.5, 1.0),
+    "how-tos": (2.7, 1.4, 20.0, 9.7),
+    "reference": (9.7, 5.3, 20.5, 2.8),
+    "explanation": (4.4, 3.2, 16.5, 1.8),
 }
 
 
