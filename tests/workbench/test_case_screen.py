@@ -16,7 +16,7 @@ from markupsafe import escape
 from groundfault import Case, Evidence
 from groundfault.base.holdout_events import TRIED
 from groundfault.base.ledger import Ledger
-from groundfault.case.case import LEDGER
+from groundfault.case.folder import LEDGER
 from groundfault.case.verification import verify_case
 from groundfault.workbench.opened_report import open_case, open_place
 

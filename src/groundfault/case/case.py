@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from groundfault.auditing.copies import join_copies
 from groundfault.auditing.flow import audit
 from groundfault.auditing.report import Report
 from groundfault.auditing.verification_checks import make_result_pages
-from groundfault.base.arrays import Bools
-from groundfault.base.database import copy_database
 from groundfault.base.files import replace_folder, write_text
-from groundfault.base.ledger import Ledger
 from groundfault.base.progress import Progress
-from groundfault.case.labelling import CaseConfirmation, make_confirmation
+from groundfault.case.folder import AUDIT, CaseFolder
+from groundfault.case.labelling import CaseConfirmation, make_confirmation, replay_confirmation
 from groundfault.case.parts import (
     Answer,
     find_losses,
-    mark_units,
     name_answer,
-    select_answers,
     write_case,
 )
 from groundfault.case.probing import PROBE, begin_probe, open_probe
-from groundfault.case.settings import CASE, CHOICE, CaseSettings, ModeChoice, name_mode
+from groundfault.case.settings import ModeChoice, name_mode
 from groundfault.case.summary import CaseSummary, summarize_case
 from groundfault.case.wordings import locate_runs, summarize_wordings
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Number
-from groundfault.errors import InputError, LedgerError, PlanError
+from groundfault.errors import PlanError
 from groundfault.models import Target
 from groundfault.models.target import get
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
@@ -42,13 +35,11 @@ from groundfault.sequential.policies import Query
 from groundfault.sequential.stored_result import Confirmation
 from groundfault.sequential.verification import CONFIRMATION
 
-LEDGER, AUDIT, CONFIRM, REPORT = "ledger.db", "audit", "confirm", "report"
+CONFIRM, REPORT = "confirm", "report"
 SUMMARY = "case-report.json"
-SEALED = "case_sealed"
-"""Kind of the event that records what a case decided before anything was looked at."""
 
 
-class Case:
+class Case(CaseFolder):
     """One investigation, from the first table to the last label, as a folder.
 
     ``case.json`` holds what was decided, ``evidence/`` the rows in two parts, ``ledger.db`` every
@@ -101,15 +92,6 @@ class Case:
     >>> folder.cleanup()
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
-        settings = CaseSettings.find(self.folder)
-        if settings is None:
-            raise InputError(
-                f"{folder} is no case: it has no {CASE}; begin one with groundfault case new"
-            )
-        self.settings = settings
-
     @classmethod
     def create(
         cls,
@@ -148,94 +130,6 @@ class Case:
         """
         write_case(Path(folder), evidence, alpha=alpha, keep=keep, seed=seed, grader=grader)
         return cls(folder)
-
-    # ----------------------------------------------------------------------------------- its parts
-
-    @property
-    def ledger(self) -> Ledger:
-        """Return the ledger of the case, which knows what was decided before any look.
-
-        Raises
-        ------
-        LedgerError
-            If it is of other settings, or was lost after modes were chosen.
-        """
-        place, seal = self.folder / LEDGER, self.settings.seal
-        book = Ledger(place)
-        seals = {e.body.get("case") for e in book.events(SEALED)} if place.exists() else set()
-        if seals != {seal}:
-            # begun anew it would say that nothing was labelled yet
-            if seals or ModeChoice.find(self.folder) is not None:
-                raise LedgerError(
-                    f"{place} is missing, or is not of what case.json says was decided: put both "
-                    "back as they were, for the labels stand nowhere else"
-                )
-            book.append(SEALED, {"case": seal})
-        return book
-
-    @property
-    def choice(self) -> ModeChoice | None:
-        """Return the modes that were chosen to be confirmed; None before that.
-
-        Raises
-        ------
-        InputError
-            If they are not modes of the audit.
-        """
-        choice = ModeChoice.find(self.folder)
-        if choice is None:
-            return None
-        report = self.report
-        rules = dict(enumerate((mode.rule for mode in report.modes) if report else (), 1))
-        if not choice.modes or choice.rules != tuple(map(rules.get, choice.modes)):
-            raise InputError(
-                f"{self.folder / CHOICE} names rules that are not modes of the audit: put both "
-                "back as they were"
-            )
-        return choice
-
-    @cached_property
-    def audit_evidence(self) -> Evidence:
-        """Return the rows that the audit looks at."""
-        return self._read("audit", self.settings.audit)
-
-    @cached_property
-    def fresh_evidence(self) -> Evidence:
-        """Return the rows that can be labelled, without their outcomes."""
-        return self._read("fresh", self.settings.fresh)
-
-    def read_part(self, name: str) -> Evidence:
-        """Return the rows in evidence/ of this name, as they are now: audit, fresh or answers."""
-        return Evidence.from_logs(self.folder / "evidence" / name)
-
-    def _read(self, name: str, digest: str) -> Evidence:
-        evidence = self.read_part(name)
-        if evidence.hash != digest:
-            raise InputError(
-                f"the rows in {self.folder / 'evidence' / name} are not those that the case was "
-                "begun with"
-            )
-        # reports then name no place outside the folder
-        return replace(evidence, provenance=(f"evidence/{name}",))
-
-    def select_fresh(self, outcome: str) -> Evidence:
-        """Return the fresh answers that modes of an outcome are about; copies of an example
-        joined.
-        """
-        return join_copies(select_answers(self.fresh_evidence, outcome, self.settings.seed))
-
-    def mark_fresh_units(self, numbers: Sequence[int]) -> Bools:
-        """Return which fresh units modes of one outcome, by number, hold for: (modes, units)."""
-        assert self.report is not None
-        modes = [self.report.modes[number - 1] for number in numbers]
-        (outcome,) = {mode.outcome for mode in modes}
-        return mark_units(self.select_fresh(outcome), modes)
-
-    @property
-    def report(self) -> Report | None:
-        """Return the audit's report; None before the audit."""
-        place = self.folder / AUDIT
-        return Report.load(place) if (place / "report.json").is_file() else None
 
     # ----------------------------------------------------------------------------------- the steps
 
@@ -300,29 +194,6 @@ class Case:
         ledger = self.ledger
         return make_confirmation(self, self._choose(modes, budget), ledger)
 
-    def check_modes(self, numbers: Sequence[int] | None) -> tuple[int, ...]:
-        """Return numbers of modes of the audit, each once; all where None.
-
-        Raises
-        ------
-        PlanError
-            If there was no audit, it found no mode, or a number is of none.
-        """
-        report = self.report
-        if report is None:
-            raise PlanError("the audit comes first: groundfault audit --case DIR")
-        count = len(report.modes)
-        if not count:
-            raise PlanError("the audit found no failure mode, so there is nothing to go on with")
-        numbers = tuple(range(1, count + 1) if numbers is None else numbers)
-        unknown = [number for number in numbers if not 1 <= number <= count]
-        if unknown or not numbers or len(set(numbers)) < len(numbers):
-            raise PlanError(
-                f"name each mode once, by a number from 1 to {count}, not "
-                f"{', '.join(map(str, numbers)) or 'none'}"
-            )
-        return numbers
-
     def _choose(self, modes: Sequence[int] | None, budget: int | None) -> ModeChoice:
         earlier, report = self.choice, self.report
         if earlier is not None:
@@ -365,22 +236,7 @@ class Case:
         losses = find_losses(self._read("answers", self.settings.answers or ""))
         return {answer: None if loss is None else 1.0 - loss for answer, loss in losses.items()}
 
-    def replay_confirmation(self) -> Confirmation | None:
-        """Return the result of the labels in the ledger; record nothing. None before any choice.
-
-        Raises
-        ------
-        LedgerError
-            If the ledger was altered or lost.
-        """
-        choice = self.choice
-        if choice is None:
-            return None
-        with tempfile.TemporaryDirectory() as scratch:
-            copy = Path(scratch) / LEDGER
-            copy_database(Path(self.ledger.place), copy)
-            return make_confirmation(self, choice, Ledger(copy)).result
-
+    replay_confirmation = replay_confirmation
     probe = begin_probe
 
     def ask(self, target: Target | str, *, progress: Progress | None = None) -> Runs:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from groundfault.auditing.report_schema import PlanSettings
+from groundfault.base.database import copy_database
+from groundfault.base.ledger import Ledger
+from groundfault.case.folder import LEDGER, CaseFolder
 from groundfault.case.parts import Answer, group_modes, join_parts, name_answer, select_answers
 from groundfault.case.settings import name_mode
 from groundfault.core.candidate import Candidate
@@ -21,8 +26,6 @@ from groundfault.sequential.labelling import LabelSession
 from groundfault.sequential.stored_result import Confirmation, SurvivorState
 
 if TYPE_CHECKING:
-    from groundfault.base.ledger import Ledger
-    from groundfault.case.case import Case
     from groundfault.case.settings import ModeChoice
     from groundfault.core.evidence import Evidence
     from groundfault.sequential.policies import Query
@@ -173,12 +176,14 @@ class CaseConfirmation(LabelSession[tuple[str, ...]]):
         return self.result.to_dict()
 
 
-def make_confirmation(case: Case, choice: ModeChoice, ledger: Ledger | None) -> CaseConfirmation:
+def make_confirmation(
+    case: CaseFolder, choice: ModeChoice, ledger: Ledger | None
+) -> CaseConfirmation:
     """Begin to label for the modes of a choice, or go on with what the ledger has.
 
     Parameters
     ----------
-    case : Case
+    case : CaseFolder
     choice : ModeChoice
     ledger : Ledger, optional
         None records nothing.
@@ -209,7 +214,24 @@ def make_confirmation(case: Case, choice: ModeChoice, ledger: Ledger | None) -> 
     return CaseConfirmation(tuple(tests), plan, choice.budget, case.settings.fresh_answers, model)
 
 
-def _join_answers(case: Case, outcome: str, candidates: Sequence[Candidate]) -> Evidence:
+def replay_confirmation(case: CaseFolder) -> Confirmation | None:
+    """Return the result of the labels in the ledger; record nothing. None before any choice.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger was altered or lost.
+    """
+    choice = case.choice
+    if choice is None:
+        return None
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / LEDGER
+        copy_database(Path(case.ledger.place), copy)
+        return make_confirmation(case, choice, Ledger(copy)).result
+
+
+def _join_answers(case: CaseFolder, outcome: str, candidates: Sequence[Candidate]) -> Evidence:
     parts = (case.audit_evidence, case.fresh_evidence)
     evidence = join_parts(*(select_answers(part, outcome, case.settings.seed) for part in parts))
     columns = sorted({column for each in candidates for column in each.columns})

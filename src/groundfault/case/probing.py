@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from groundfault.auditing.report import Report
-    from groundfault.case.case import Case
+    from groundfault.case.folder import CaseFolder
     from groundfault.core.evidence import Evidence
 
 Pair = tuple[str, str]
@@ -118,7 +118,7 @@ PAIRS: Final = 20
 
 
 def begin_probe(
-    case: Case,
+    case: CaseFolder,
     modes: Sequence[int] | None = None,
     *,
     question: str,
@@ -130,7 +130,7 @@ def begin_probe(
 
     Parameters
     ----------
-    case : Case
+    case : CaseFolder
     modes : sequence of int, optional
         Numbers of the modes, from 1; those whose labels are bought where left out.
     question, target : str
@@ -182,7 +182,7 @@ def begin_probe(
     return choice
 
 
-def _require_same(case: Case, choice: ProbeChoice) -> None:
+def _require_same(case: CaseFolder, choice: ProbeChoice) -> None:
     """Raise unless a probe that was recorded, and then interrupted, stays the same."""
     for event in case.ledger.events(PLANNED):
         if event.body != to_plain(choice):
@@ -194,12 +194,14 @@ def _require_same(case: Case, choice: ProbeChoice) -> None:
             )
 
 
-def make_bank(case: Case, modes: Sequence[int], pairs: int, question: str, target: str) -> Bank:
+def make_bank(
+    case: CaseFolder, modes: Sequence[int], pairs: int, question: str, target: str
+) -> Bank:
     """Return the tasks in pairs: one inside a mode, then the one outside that is most like it.
 
     Parameters
     ----------
-    case : Case
+    case : CaseFolder
     modes : sequence of int
     pairs : int
         The largest number of pairs of tasks for each mode.
@@ -247,7 +249,7 @@ def _find_group(report: Report, modes: Sequence[int]) -> tuple[str, list[int]]:
     return names[0], group_modes(report)[names[0]]
 
 
-def count_least_pairs(case: Case) -> int:
+def count_least_pairs(case: CaseFolder) -> int:
     """Return the fewest pairs for which an exact p-value can be at most the level."""
     report = case.report
     tests = QUESTIONS * len(report.modes if report else ())
@@ -255,7 +257,7 @@ def count_least_pairs(case: Case) -> int:
     return ceil(1 + log2(max(1, tests) / to_fraction(case.settings.share_alpha("review"))))
 
 
-def _list_labelled(case: Case) -> set[str]:
+def _list_labelled(case: CaseFolder) -> set[str]:
     """Return units that somebody was asked to label before the tasks were drawn, or so far."""
     before = takewhile(lambda event: event.kind != PLANNED, case.ledger.events())
     return {str(event.body["id"]) for event in before if event.kind == ASKED}
@@ -282,7 +284,7 @@ def _write_tasks(fresh: Evidence, drawn: dict[int, list[Pair]], question: str, t
     return Bank("case", tuple(replace(task, tags=(name,)) for task, name in tagged))
 
 
-def open_probe(case: Case) -> tuple[Bank, Grammar]:
+def open_probe(case: CaseFolder) -> tuple[Bank, Grammar]:
     """Return the tasks and the wordings of the probe that was begun.
 
     Raises

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from groundfault.auditing.messages import describe_unused
+from groundfault.case.labelling import replay_confirmation
 from groundfault.case.parts import group_modes
 from groundfault.case.settings import CaseSettings, ModeChoice, name_mode
 from groundfault.case.wordings import ReviewedWordings, Wordings, summarize_wordings
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from groundfault.auditing.report import Report
-    from groundfault.case.case import Case
+    from groundfault.case.folder import CaseFolder
     from groundfault.sequential.stored_result import Confirmation
 
 Standing = Literal["confirmed", "open", "too few fresh rows", "not chosen"]
@@ -119,9 +120,9 @@ class CaseSummary(StoredResult, frozen=True, kw_only=True):
         return tuple(mode for mode in self.modes if mode.standing == "confirmed")
 
 
-def summarize_case(case: Case) -> CaseSummary:
+def summarize_case(case: CaseFolder) -> CaseSummary:
     """Put together what the steps of a case left."""
-    report, choice, labels = case.report, case.choice, case.replay_confirmation()
+    report, choice, labels = case.report, case.choice, replay_confirmation(case)
     wordings, review = summarize_wordings(case)
     search = None if report is None else report.mode_search
     return CaseSummary(
@@ -142,7 +143,7 @@ def summarize_case(case: Case) -> CaseSummary:
 
 
 def _list_modes(
-    case: Case, report: Report | None, choice: ModeChoice | None, labels: Confirmation | None
+    case: CaseFolder, report: Report | None, choice: ModeChoice | None, labels: Confirmation | None
 ) -> Iterator[LabelledMode]:
     """Yield the modes of the audit with what labels say of them."""
     states = {state.name: state for state in labels.survivors} if labels else {}

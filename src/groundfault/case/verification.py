@@ -16,7 +16,8 @@ from groundfault.auditing.verification_checks import (
 )
 from groundfault.base.holdout_events import Event
 from groundfault.base.ledger import Ledger
-from groundfault.case.case import AUDIT, CONFIRM, LEDGER, REPORT, SEALED, SUMMARY, Case
+from groundfault.case.case import CONFIRM, REPORT, SUMMARY, Case
+from groundfault.case.folder import AUDIT, LEDGER, SEALED
 from groundfault.case.parts import hide_outcomes
 from groundfault.case.probing import PLANNED, make_bank, open_probe
 from groundfault.case.settings import CHOICE, PROBE_CHOICE, ProbeChoice

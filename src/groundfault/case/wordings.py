@@ -23,7 +23,7 @@ from groundfault.stats.paired import sign_flips
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from groundfault.case.case import Case
+    from groundfault.case.folder import CaseFolder
     from groundfault.probes.bank.bank import Bank
     from groundfault.probes.bank.grammar import Assignment, Grammar
     from groundfault.probes.running.runs import ProbeRow
@@ -251,17 +251,17 @@ class ReviewedWordings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     judged: tuple[ReworkedMode, ...]
 
 
-def locate_runs(case: Case) -> Path:
+def locate_runs(case: CaseFolder) -> Path:
     """Return the folder of the answers."""
     return case.folder / PROBE / RUNS
 
 
-def summarize_wordings(case: Case) -> tuple[Wordings | None, ReviewedWordings | None]:
+def summarize_wordings(case: CaseFolder) -> tuple[Wordings | None, ReviewedWordings | None]:
     """Summarize answers in other words and their review; None for a step that did not begin.
 
     Parameters
     ----------
-    case : Case
+    case : CaseFolder
 
     Raises
     ------

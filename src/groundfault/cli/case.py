@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import click
 
 from groundfault.base.progress import Progress
-from groundfault.case.case import AUDIT, REPORT, Case
+from groundfault.case.case import REPORT, Case
+from groundfault.case.folder import AUDIT
 from groundfault.case.simulation import plan_budget
 from groundfault.cli import shared
 from groundfault.cli.command import RULE, Group

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
 from groundfault.base.arrays import Bools, Places
 from groundfault.base.deprecation import rename_members, warn_renamed
-from groundfault.base.machine import version
 from groundfault.errors import InputError
 from groundfault.sequential.bets import Shares
 from groundfault.sequential.draws import SealedKey
@@ -24,13 +23,10 @@ from groundfault.sequential.plan import (
 )
 from groundfault.sequential.policies import Cells
 from groundfault.sequential.pool import from_hex
-from groundfault.sequential.record import LedgerPlace, write_pair
+from groundfault.sequential.record import LedgerPlace
 from groundfault.sequential.stored_result import StoredResult
 from groundfault.sequential.two_null_test import Verdict
 from groundfault.stats.prediction_powered import find_interval
-
-if TYPE_CHECKING:
-    from groundfault.sequential.session import SequentialAudit
 
 LogNumber = float | Literal["inf", "-inf", "nan"]
 """A natural log; JSON has no infinity, so it is spelled."""
@@ -442,37 +438,3 @@ class WealthPoint:
     step: int
     model: float
     auditor: float
-
-
-def certify(
-    audit: SequentialAudit, ledger: LedgerPlace | None, *, reveal: bool = False
-) -> Certificate:
-    """Return the certificate of an audit as it stands; `SequentialAudit.certificate` calls it.
-
-    Parameters
-    ----------
-    audit : SequentialAudit
-    ledger : LedgerPlace, optional
-    reveal : bool
-        Whether the audit has ended, so that the key of its draws may be known.
-    """
-    return Certificate(
-        version=Certificate.LAYOUT,
-        groundfault_version=version("groundfault"),
-        verdict=audit.verdict,
-        reason=audit.reason,
-        null=audit.null,
-        guaranteed=audit.claim.guaranteed,
-        log_wealth=msgspec.convert(write_pair(audit.log_wealth), LogPair),
-        labelled=audit.labelled,
-        tested=audit.tested,
-        groups=audit.groups,
-        plan=msgspec.convert(audit.plan.settings, SequentialSettings),
-        seal=audit.seal,
-        pool=msgspec.convert(audit.pool.outline(), PoolOutline),
-        rounds=msgspec.convert([r.to_dict() for r in audit.rounds], tuple[CertificateRound, ...]),
-        reviews=msgspec.convert(audit.reviews, tuple[Judgement, ...]),
-        ledger=ledger,
-        draws=audit.draws.sealed_key if reveal else audit.draws.hash_alone,
-        corrections=audit.corrections,
-    )

@@ -283,6 +283,17 @@ class LabelCounts:
         """Return the scores told so far, warm-up included."""
         return len(self._positions)
 
+    @property
+    def groups_below(self) -> list[str]:
+        """Return the names of the groups that are below the threshold whatever is scored next."""
+        return [self.claim.pool.groups[g] for g in np.flatnonzero(self.below)]
+
+    def name_reached(self, claimed: set[str]) -> list[str]:
+        """Return the claimed groups that have reached the threshold; all groups, if all have."""
+        names = [self.claim.pool.groups[g] for g in np.flatnonzero(self.reached)]
+        # all groups at the threshold makes every claim false, named or not
+        return names if self.reached.all() else [name for name in names if name in claimed]
+
     def find_available(self) -> Bools:
         """Return the cases that the next round may draw: bool, shape (N,)."""
         pool = self.claim.pool

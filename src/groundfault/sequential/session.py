@@ -14,9 +14,10 @@ from groundfault.auditing.verification_checks import differences_of
 from groundfault.base.arrays import Bools
 from groundfault.base.deprecation import rename_members, warn_renamed
 from groundfault.base.ledgers import LedgerChoice, find_ledger
+from groundfault.base.machine import version
 from groundfault.errors import InputError, LedgerError, PlanError, require_name
 from groundfault.sequential import policies
-from groundfault.sequential.certificate import Certificate, GroupCount, certify
+from groundfault.sequential.certificate import Certificate, GroupCount
 from groundfault.sequential.claims import Claim, LabelCounts
 from groundfault.sequential.draws import Draws, read_draws
 from groundfault.sequential.labelling import EventKinds, RecordedSession
@@ -30,8 +31,10 @@ from groundfault.sequential.record import (
     TOLD,
     UNDONE,
     AuditRecord,
+    LedgerPlace,
     Round,
     read_query,
+    write_pair,
 )
 from groundfault.sequential.two_null_test import EProcessPair, ModelWealth, TwoNullTest, Verdict
 
@@ -49,36 +52,24 @@ class SequentialAudit(RecordedSession[Verdict]):
         The least mean score that a group has to have; 1 is a pass.
     budget : int, optional
         Most cases to label, after which the audit ends; left out, all of them.
-    burn_in : int
-        Tested cases before the auditor's claims count, the paper's m: what it has to find a
-        failing group.
-    alpha : float in (0, 1)
-    policy : str or Policy
-        What decides where to look.
-    bet : str or sequence of str, optional
-        See `groundfault.sequential.BETS` and `SequentialPlan`.
+    burn_in, alpha, policy, bet, **settings
+        As in `SequentialPlan`.
     seed : int, optional
         A public seed, which lets others repeat, and foresee, the draws. Left out, they follow from
         a random key that is sealed until the audit has ended; see `groundfault.sequential.draws`.
     ledger : Ledger, path, URL or bool, optional
         Where every round is recorded before its score is seen; True is the place that
         $GROUNDFAULT_LEDGER names, else groundfault-ledger.db in the current folder. A ledger that
-        holds this very audit, of the same cases and settings, resumes it. With False or None the
-        audit lives in memory, and its certificate says so.
+        holds this very audit resumes it. Without one the audit lives in memory, and its certificate
+        says so.
     reopen : str, optional
-        Why these cases are audited again with other settings, where the ledger holds an audit of
-        them.
-    **settings
-        Further settings of an `SequentialPlan`.
+        Why cases whose audit the ledger holds are audited again with other settings.
 
     Attributes
     ----------
     seal : str
         SHA-256 of plan and pool.
-    claim : Claim
-    draws : Draws
-    counts : LabelCounts
-    test : TwoNullTest
+    claim, draws, counts, test : Claim, Draws, LabelCounts, TwoNullTest
     reviews : list of dict
         Judgements of an `AnnotatorPanel`, in their order.
 
@@ -94,8 +85,8 @@ class SequentialAudit(RecordedSession[Verdict]):
     ``P(the verdict is wrong) <= alpha`` for the null that `null` states, if groups and settings
     were fixed before scores were known, scores depend on the case and not on when it is asked,
     every case asked is told, and the policy does not foresee the draws. The default claim is about
-    the population of each group: the cases have to be a random sample of it, answered independently
-    of each other. Choosing among several audits afterwards is not covered, nor is
+    the population of each group, of which the cases have to be a random sample that is answered
+    independently. Choosing among several audits afterwards is not covered, nor is
     ``sampling="paper"``.
 
     Examples
@@ -133,6 +124,12 @@ class SequentialAudit(RecordedSession[Verdict]):
         settings |= {"policy": sampler.name, "bet": bet, "seed": seed}
         plan = SequentialPlan.from_settings(settings)
         self._begin(pool, plan, sampler, ledger, reopen)
+
+    @classmethod
+    def recorded(cls, ledger: LedgerChoice, seal: str = "") -> SequentialAudit:
+        """Return `from_ledger` under its old name."""
+        warn_renamed("SequentialAudit.recorded", "SequentialAudit.from_ledger", stacklevel=2)
+        return cls.from_ledger(ledger, seal)
 
     @classmethod
     def of(
@@ -181,12 +178,6 @@ class SequentialAudit(RecordedSession[Verdict]):
         absent = policies.Absent(plan.policy)
         return cls.of(Pool.from_outline(header["pool"]), plan, policy=absent, ledger=book)
 
-    @classmethod
-    def recorded(cls, ledger: LedgerChoice, seal: str = "") -> SequentialAudit:
-        """Return `from_ledger` under its old name."""
-        warn_renamed("SequentialAudit.recorded", "SequentialAudit.from_ledger", stacklevel=2)
-        return cls.from_ledger(ledger, seal)
-
     def _begin(
         self,
         pool: Pool,
@@ -197,9 +188,8 @@ class SequentialAudit(RecordedSession[Verdict]):
         draws: Draws | None = None,
     ) -> None:
         if not isinstance(pool, Pool):
-            raise InputError(
-                f"an audit needs a Pool, not a {type(pool).__name__}: make one with Pool.from_table"
-            )
+            kind = type(pool).__name__
+            raise InputError(f"an audit needs a Pool, not a {kind}: make one with Pool.from_table")
         if policy.name != plan.policy:
             raise PlanError(f"the plan names the policy {plan.policy}, not {policy.name}")
         self.pool, self.plan, self.policy = pool, plan, policy
@@ -384,9 +374,8 @@ class SequentialAudit(RecordedSession[Verdict]):
     def log_wealth(self) -> EProcessPair:
         """Return natural logs of both e-values; ``inf`` where counting decided."""
         model, auditor = self.test.log_e
-        return EProcessPair(
-            inf if self._groups_below else model, inf if self._groups_reached else auditor
-        )
+        reached = self.counts.name_reached(self._claimed)
+        return EProcessPair(inf if self.counts.groups_below else model, inf if reached else auditor)
 
     @property
     def wealth(self) -> EProcessPair:
@@ -405,10 +394,7 @@ class SequentialAudit(RecordedSession[Verdict]):
             return "failure mode found"
         return "audit passed" if wealth.auditor >= cut else "inconclusive"
 
-    @property
-    def standing(self) -> Verdict:
-        """Return the verdict."""
-        return self.verdict
+    standing = verdict
 
     @property
     def decided(self) -> bool:
@@ -424,20 +410,6 @@ class SequentialAudit(RecordedSession[Verdict]):
         return self.open is None and not self.counts.find_available().any()
 
     @property
-    def _groups_below(self) -> list[str]:
-        return [self.claim.pool.groups[g] for g in np.flatnonzero(self.counts.below)]
-
-    @property
-    def _groups_reached(self) -> list[str]:
-        """Return groups claimed from the burn-in on that have reached the threshold; all, if all
-        have.
-        """
-        # all groups at the threshold makes every claim false, named or not
-        reached = self.counts.reached
-        names = [self.claim.pool.groups[g] for g in np.flatnonzero(reached)]
-        return names if reached.all() else [name for name in names if name in self._claimed]
-
-    @property
     def reason(self) -> str:
         """Return the verdict's grounds, in a sentence.
 
@@ -445,16 +417,16 @@ class SequentialAudit(RecordedSession[Verdict]):
         """
         q, cases = self.plan.threshold, f"{self.tested} tested cases ({self.labelled} labelled)"
         if self.verdict == "failure mode found":
-            if self._groups_below:
-                name = self._groups_below[0]
+            if self.counts.groups_below:
+                name = self.counts.groups_below[0]
                 return f"counted: {name} is below {q:g} whatever its other cases would score"
             reached = f"{self.wealth.model:.4g}"
             return f"the e-value against the model's null reached {reached} after {cases}"
         if self.verdict == "audit passed":
             if self.counts.reached.all():
                 return f"counted: every declared group has a mean score of {q:g} or more"
-            if self._groups_reached:
-                name = self._groups_reached[0]
+            if names := self.counts.name_reached(self._claimed):
+                name = names[0]
                 return f"counted: {name}, which the auditor claimed, has a mean of {q:g} or more"
             return (
                 f"the e-value against the auditor's null reached {self.wealth.auditor:.4g} after "
@@ -477,4 +449,25 @@ class SequentialAudit(RecordedSession[Verdict]):
             If the ledger was altered.
         """
         self.catch_up()
-        return certify(self, self.record.check(), reveal=self.finished)
+        return self.certify(self.record.check(), reveal=self.finished)
+
+    def certify(self, ledger: LedgerPlace | None, *, reveal: bool = False) -> Certificate:
+        """Return the certificate with a place in the ledger, and with the key of the draws once it
+        may be known.
+        """
+        own = ("verdict", "reason", "null", "labelled", "tested", "groups", "seal", "reviews")
+        return msgspec.convert(
+            {name: getattr(self, name) for name in (*own, "corrections")}
+            | {
+                "version": Certificate.LAYOUT,
+                "groundfault_version": version("groundfault"),
+                "guaranteed": self.claim.guaranteed,
+                "log_wealth": write_pair(self.log_wealth),
+                "plan": self.plan.settings,
+                "pool": self.pool.outline(),
+                "rounds": [drawn.to_dict() for drawn in self.rounds],
+                "ledger": ledger,
+                "draws": self.draws.sealed_key if reveal else self.draws.hash_alone,
+            },
+            Certificate,
+        )

@@ -32,7 +32,7 @@ from groundfault.base.machine import version
 from groundfault.core.plan import to_fraction
 from groundfault.errors import GroundfaultError, InputError, LedgerError
 from groundfault.sequential import policies
-from groundfault.sequential.certificate import Certificate, CertificateRound, Judgement, certify
+from groundfault.sequential.certificate import Certificate, CertificateRound, Judgement
 from groundfault.sequential.draws import Draws, hash_key
 from groundfault.sequential.pool import Pool
 from groundfault.sequential.record import (
@@ -221,7 +221,7 @@ def _begin_again(certificate: Certificate, pool: Pool, draws: Draws | None) -> S
 
 def compare_results(certificate: Certificate, state: SequentialAudit) -> list[str]:
     """Return where a certificate differs from the one that a repeated audit would give."""
-    again = certify(state, None)
+    again = state.certify(None)
     return list(differences_of(_select_stable(certificate), _select_stable(again)))
 
 

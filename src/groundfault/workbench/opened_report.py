@@ -20,7 +20,8 @@ from groundfault.auditing.verification_checks import Verification
 from groundfault.base.ledger import Ledger
 from groundfault.base.ledgers import LedgerChoice, find_ledger, find_witness
 from groundfault.base.registry import load_object
-from groundfault.case.case import AUDIT, LEDGER, Case
+from groundfault.case.case import Case
+from groundfault.case.folder import AUDIT, LEDGER
 from groundfault.case.settings import CASE
 from groundfault.case.simulation import Forecast
 from groundfault.case.summary import CaseSummary

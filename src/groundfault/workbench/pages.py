@@ -19,7 +19,7 @@ from groundfault.errors import GroundfaultError, InputError
 from groundfault.render import words
 from groundfault.render.html import make_environment
 from groundfault.workbench.auth import MAX_BODY
-from groundfault.workbench.holdout_state import RowSelection, count_untried, try_rules
+from groundfault.workbench.rule_trials import RowSelection, count_untried, try_rules
 
 if TYPE_CHECKING:
     from jinja2 import Environment

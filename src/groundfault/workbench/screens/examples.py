@@ -17,9 +17,9 @@ from groundfault.render import gate as gate_words
 from groundfault.render.audit_groups import describe_overall
 from groundfault.render.audit_words import Outline
 from groundfault.render.transcript_page import list_steps
-from groundfault.workbench.holdout_state import RowSelection, count_untried
 from groundfault.workbench.packing import MaskPool
 from groundfault.workbench.pages import Screen, bench_of, make_trial_routes, read_number, show_page
+from groundfault.workbench.rule_trials import RowSelection, count_untried
 from groundfault.workbench.subjects import list_modes, read_subject
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from groundfault.render import words
 from groundfault.render.audit_groups import main_cell
 from groundfault.render.audit_tables import manifest
 from groundfault.render.audit_words import Outline
-from groundfault.workbench.holdout_state import PREFIX, freeze_rules, read_events, spend_holdout
+from groundfault.workbench.holdout_state import read_events
 from groundfault.workbench.pages import (
     Screen,
     bench_of,
@@ -27,6 +27,7 @@ from groundfault.workbench.pages import (
     read_number,
     show_page,
 )
+from groundfault.workbench.rule_trials import PREFIX, freeze_rules, spend_holdout
 
 if TYPE_CHECKING:
     from starlette.datastructures import QueryParams

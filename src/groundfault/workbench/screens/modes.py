@@ -20,8 +20,8 @@ from groundfault.render.audit_groups import INSTRUMENT, main_cell
 from groundfault.render.audit_words import Outline
 from groundfault.render.mode_page import list_deciding
 from groundfault.render.mode_words import ModeOutline
-from groundfault.workbench.holdout_state import freeze_rules, list_rules
 from groundfault.workbench.pages import Screen, bench_of, make_trial_routes, send_json, show_page
+from groundfault.workbench.rule_trials import freeze_rules, list_rules
 from groundfault.workbench.subjects import list_modes
 
 if TYPE_CHECKING:
