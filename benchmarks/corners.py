@@ -27,7 +27,7 @@ from groundfault.finders.categories import Categories
 from groundfault.finders.declared import Declared
 from groundfault.finders.interactions import Interactions
 from groundfault.readers.lm_eval import LmEval
-from groundfault.stats import bits, permutation
+from groundfault.stats import bits, multiple
 from groundfault_lab.slicing.sliceline import SliceLine
 
 WORDS = "alpha beta gamma delta question answer model number total price".split()
@@ -132,7 +132,7 @@ def make_max_t(units: int, candidates: int, draws: int, limit: float) -> Row:
     packed = bits.pack(rng.random((candidates, units)) < rng.uniform(0.02, 0.5, (candidates, 1)))
     losses = (rng.random((1, units)) < 0.2).astype(np.int64)
     bits.expect(1 << 40)  # what is compiled is loaded before the clock runs
-    permutation.max_t(packed[:2], losses, 200, rng)
+    multiple.max_t(packed[:2], losses, 200, rng)
 
     def shuffle() -> None:
         row, source = losses[0].astype(np.uint8), np.random.default_rng(1)
@@ -141,7 +141,7 @@ def make_max_t(units: int, candidates: int, draws: int, limit: float) -> Row:
 
     return Row(
         f"max-T, {units:,} x {candidates}, {draws:,} draws",
-        lambda: permutation.max_t(packed, losses, draws, np.random.default_rng(1)),
+        lambda: multiple.max_t(packed, losses, draws, np.random.default_rng(1)),
         "shuffles by NumPy, nothing counted",
         shuffle,
         limit=limit,

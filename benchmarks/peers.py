@@ -25,7 +25,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.modes.find import find_modes
-from groundfault.stats import bits, permutation
+from groundfault.stats import bits, multiple
 
 DRAWS = 999
 
@@ -186,7 +186,7 @@ def make_ours(table: pl.DataFrame) -> dict[str, Callable[[], object]]:
     def max_t() -> object:
         packed = bits.pack(columns["flag_1"].to_numpy()[None])
         losses = failed[None].astype(np.int64)
-        return float(permutation.max_t(packed, losses, DRAWS, np.random.default_rng(0))[0, 0])
+        return float(multiple.max_t(packed, losses, DRAWS, np.random.default_rng(0))[0, 0])
 
     def modes() -> object:
         found, _ = find_modes(columns, failed[None].astype(np.float64))

@@ -10,8 +10,7 @@ from leak_tables import make_later_columns
 import groundfault
 from groundfault import Evidence
 from groundfault.auditing.checking import check
-from groundfault.auditing.column_timing import Timing, find_stages
-from groundfault.auditing.leaks import SUSPECT
+from groundfault.auditing.column_timing import SUSPECT, Timing, find_stages
 from groundfault.auditing.preparation import prepare
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 import groundfault
 from groundfault import Evidence
-from groundfault.stats import lifts
+from groundfault.stats import contingency
 
 
 def table(seed: int, latent: float, own: float, n: int = 800) -> pl.DataFrame:
@@ -85,7 +85,7 @@ def test_a_lift_within_strata_is_that_of_mantel_and_haenszel() -> None:
         [[np.sum((strata == s) & (on == a) & (losses == b)) for b in (1, 0)] for a in (True, False)]
         for s in range(3)
     ]
-    (lift,), (z,) = lifts.lift(on[None], losses, strata)
+    (lift,), (z,) = contingency.lift(on[None], losses, strata)
     expected = stratified_table([np.array(c) for c in cells]).test_null_odds(correction=False)
     assert z**2 == pytest.approx(expected.statistic)
     weights = [(a + b) * (c + d) / (a + b + c + d) for (a, b), (c, d) in cells]
@@ -98,12 +98,12 @@ def test_one_stratum_gives_the_plain_lift(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
     on, losses = rng.random((3, n)) < 0.5, rng.random(n)
     defined = rng.random((3, n)) < 0.8
-    effects, z = lifts.lift(on & defined, losses, np.zeros(n, dtype=np.int64), defined)
+    effects, z = contingency.lift(on & defined, losses, np.zeros(n, dtype=np.int64), defined)
     for row, there, lift in zip(on, defined, effects, strict=True):
         sides = losses[row & there], losses[~row & there]
         assert lift == pytest.approx(
             sides[0].mean() - sides[1].mean() if all(map(len, sides)) else 0.0
         )
-    alone, _ = lifts.lift(on, losses, np.arange(n))
+    alone, _ = contingency.lift(on, losses, np.arange(n))
     assert (alone == 0).all()
     assert np.isfinite(z).all()

@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 
 import groundfault
 from groundfault import Candidate, Evidence, Report
-from groundfault.auditing.leaks import (
+from groundfault.auditing.column_timing import (
     LEAK,
     MIN_FAILURES,
     count_word_mistakes,

@@ -22,7 +22,7 @@ from groundfault.judges.confirm import (
 )
 from groundfault.judges.max_t import MaxT
 from groundfault.judges.rule import rule
-from groundfault.stats import bits, permutation
+from groundfault.stats import bits, multiple
 from groundfault_lab.testing import World, calibrate
 from groundfault_lab.testing.worlds import PlantedEffect
 
@@ -259,13 +259,13 @@ def test_permutations_of_a_slice_within_strata_and_by_order_agree() -> None:
 
 def test_max_t_studentises_only_what_is_graded() -> None:
     rng = np.random.default_rng(6)
-    assert permutation.has_two_values(np.array([[0, 3, 0, 3]]))
-    assert not permutation.has_two_values(np.array([[0, 1, 2]]))
+    assert multiple.has_two_values(np.array([[0, 3, 0, 3]]))
+    assert not multiple.has_two_values(np.array([[0, 1, 2]]))
     world = World(units=300, candidates=1, losses="spread")
     low = 0
     for seed in range(100):
         units = world.draw(np.random.default_rng(seed))
-        p = permutation.max_t(units.marks.on, units.losses, 99, rng)
+        p = multiple.max_t(units.marks.on, units.losses, 99, rng)
         low += p[0, 0] <= 0.1
     assert low <= 19
 

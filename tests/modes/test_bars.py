@@ -13,7 +13,6 @@ from scipy.stats import binom, hypergeom
 
 from groundfault.modes import bars as bars_module
 from groundfault.modes.bars import PERMUTATIONS, PERMUTED, SHARES, Bars, Permuter
-from groundfault.modes.bit_layout import Layout
 from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, TOP_VALUES
 from groundfault.modes.conditions import list_conditions
 from groundfault.modes.kernels import look_up, tabulate_tails
@@ -21,6 +20,7 @@ from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.selection import Selection
 from groundfault.modes.strata import Losses, Scores, Strata
 from groundfault.stats import bits
+from groundfault.stats.bits import Layout
 
 Floats = NDArray[np.float64]
 LEVEL = 0.10

@@ -8,9 +8,9 @@ import pytest
 from numpy.typing import NDArray
 
 from groundfault.modes import patterns
-from groundfault.modes.bit_layout import Layout
 from groundfault.modes.patterns import PatternCells, judge_in_order
 from groundfault.modes.strata import Losses, Strata
+from groundfault.stats.bits import Layout
 
 
 def make_rows(

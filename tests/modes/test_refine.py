@@ -7,11 +7,11 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from groundfault.modes.bit_layout import Layout
 from groundfault.modes.conditions import list_conditions
 from groundfault.modes.refine import refine
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.strata import Losses, Strata
+from groundfault.stats.bits import Layout
 
 N = 1200
 Bools = NDArray[np.bool_]

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from groundfault.core.rules import Rule
-from groundfault.modes.bit_layout import Layout
 from groundfault.modes.condition import MAX_SET, MAX_WORDS, MIN_SUPPORT, Condition, Tier, UnitSet
 from groundfault.modes.conditions import list_conditions
 from groundfault.modes.rule_space import ModeRule, RuleLanguage, list_subsets
+from groundfault.stats.bits import Layout
 
 N = 260
 

@@ -10,13 +10,13 @@ import polars as pl
 import pytest
 
 from groundfault.modes.bars import Bars
-from groundfault.modes.bit_layout import Layout
 from groundfault.modes.condition import UnitSet
 from groundfault.modes.conditions import list_conditions
 from groundfault.modes.find import find_modes
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.search import score_masks, search, search_inside
 from groundfault.modes.strata import Losses, Strata
+from groundfault.stats.bits import Layout
 
 N = 400
 MOST = {"single": 0.8}

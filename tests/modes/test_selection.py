@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from groundfault.modes.bars import Bars
-from groundfault.modes.bit_layout import Layout
 from groundfault.modes.conditions import MIN_SUPPORT, list_conditions
 from groundfault.modes.rule_space import RuleLanguage
 from groundfault.modes.search import score_counts
 from groundfault.modes.selection import Listed, Selection
 from groundfault.modes.strata import Losses, Strata
+from groundfault.stats.bits import Layout
 
 Bools = NDArray[np.bool_]
 N = 1000

@@ -10,8 +10,8 @@ from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 from scipy.stats import fisher_exact, hypergeom
 
-from groundfault.modes.bit_layout import Layout
 from groundfault.modes.strata import Losses, Scores, Strata
+from groundfault.stats.bits import Layout
 
 N = 150
 RNG = np.random.default_rng(1)

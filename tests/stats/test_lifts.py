@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 from statsmodels.stats.contingency_tables import StratifiedTable
 
-from groundfault.stats import bits, lifts
-from groundfault.stats.lifts import RobustLifts, centre_losses, condition_on_passing, lift
+from groundfault.stats import bits, contingency
+from groundfault.stats.contingency import RobustLifts, centre_losses, condition_on_passing, lift
 
 
 def compute_by_hand(
@@ -59,7 +59,7 @@ def test_no_variance_is_no_difference_and_chunks_change_nothing(monkeypatch) -> 
     on, losses = bits.pack(rng.random((7, 50)) < 0.3), rng.random((3, 50))
     assert (RobustLifts(on, 50)(np.zeros((1, 50))) == 0).all()
     whole = RobustLifts(on, 50)(centre_losses(losses))
-    monkeypatch.setattr(lifts, "_CELLS", 100)
+    monkeypatch.setattr(contingency, "_CELLS", 100)
     parts = RobustLifts(on, 50)(centre_losses(losses))
     assert whole.shape == (3, 7)
     np.testing.assert_allclose(parts, whole)

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from groundfault.stats import bits, permutation
-from groundfault.stats.lifts import centre_losses
+from groundfault.stats import bits, multiple
+from groundfault.stats.contingency import centre_losses
 from groundfault.stats.loss_counts import LossCounts, deal_errors, deal_losses, max_t
 
 
@@ -47,7 +47,7 @@ def test_studentised_lifts_are_those_of_permuted_units() -> None:
     on, losses, counts = make_both()
     residuals = losses - losses.mean()
     here = list(
-        permutation.redraw_robust_lifts(bits.pack(on), residuals, 4000, np.random.default_rng(1))
+        multiple.redraw_robust_lifts(bits.pack(on), residuals, 4000, np.random.default_rng(1))
     )
     for place in range(2):
         there = list(counts.redraw_robust_lifts(place, 4000, np.random.default_rng(2)))
@@ -93,11 +93,11 @@ def test_permutations_within_strata_are_those_of_the_units() -> None:
     on, losses, strata, counts = make_strata()
     packed, rng = bits.pack(on), np.random.default_rng(1)
     residuals = centre_losses(losses[None], strata=strata)[0]
-    here = list(permutation.redraw_robust_lifts(packed, residuals, 4000, rng, strata))
+    here = list(multiple.redraw_robust_lifts(packed, residuals, 4000, rng, strata))
     whole = np.rint(losses * counts.denominator).astype(np.int64)
-    expected = np.where(on, permutation.compute_stratum_means(whole, strata), 0).sum(axis=1)
+    expected = np.where(on, multiple.compute_stratum_means(whole, strata), 0).sum(axis=1)
     assert counts.expect_sums() == pytest.approx(expected)
-    sums = np.concatenate(list(permutation.redraw_sums(packed, whole, 4000, rng, strata)))
+    sums = np.concatenate(list(multiple.redraw_sums(packed, whole, 4000, rng, strata)))
     levels = [0.1, 0.5, 0.9, 0.97]
     for place in range(2):
         there = list(counts.redraw_robust_lifts(place, 4000, np.random.default_rng(2)))
@@ -142,7 +142,7 @@ def fold(on: np.ndarray, defined: np.ndarray, loss: np.ndarray) -> tuple[np.ndar
 def test_adjusted_p_values_are_those_of_permuted_rows(gaps: bool) -> None:
     on, defined, loss = make_rows(gaps)
     by_cells = max_t(*fold(on, defined, loss), 4000, np.random.default_rng(1))
-    by_rows = permutation.max_t(
+    by_rows = multiple.max_t(
         bits.pack(on), loss[None], 4000, np.random.default_rng(2), valid=bits.pack(defined)
     )[:, 0]
     # the difference of two shares of 4,000 draws, at four deviations

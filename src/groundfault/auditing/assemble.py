@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.auditing import detectable, messages
-from groundfault.auditing.changes import conclude, measure_change
+from groundfault.auditing.changes import conclude, make_record, measure_change
 from groundfault.auditing.counted_audit import CountedAudit
 from groundfault.auditing.detectable import ChangeDesign
 from groundfault.auditing.failure_modes import choose_columns
@@ -41,7 +41,6 @@ from groundfault.auditing.report_schema import (
     SurvivorLifts,
 )
 from groundfault.auditing.results import AuditResults
-from groundfault.auditing.stored_losses import make_record
 from groundfault.base.machine import version
 from groundfault.core.columns import Kind, list_examples, profile
 from groundfault.core.counted_units import CountedMarks

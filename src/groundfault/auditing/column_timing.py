@@ -1,20 +1,32 @@
-"""Stages: whether a column was known before an answer, while it was made, with it, or later."""
+"""When a column was known: by its name and by how well it predicts the outcome (a leak)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from groundfault.auditing.leaks import LEAK, SUSPECT
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.core.candidate import Candidate, Library
 from groundfault.core.column_names import (
     describes_answer,
     happens_during,
+    holds_question,
     names_other_score,
     names_outcome,
 )
+from groundfault.core.columns import LEVELS, take_sample
 from groundfault.core.conversations import list_conversations
 from groundfault.core.evidence import Evidence
+from groundfault.core.rules import Rule
+from groundfault.core.units import Marks
+from groundfault.modes.examples import split_conditions
+from groundfault.stats import bits
 
 
 class Timing(StrEnum):
@@ -69,7 +81,7 @@ def find_stages(evidence: Evidence, shares: Mapping[str, float]) -> tuple[Column
     ----------
     evidence : Evidence
     shares : mapping of str to float
-        How well columns predict the outcome, of `groundfault.auditing.leaks.measure_columns`.
+        How well columns predict the outcome, of `measure_columns`.
     """
     roles = evidence.roles
     told = list_conversations(evidence.frame)
@@ -115,6 +127,245 @@ def describe_share(share: float) -> str:
     return f"predicts {share:.0%} of the rarer outcome"
 
 
-def list_columns(stages: Iterable[ColumnStage], stage: Timing) -> tuple[str, ...]:
-    """Return the columns of one stage."""
-    return tuple(one.column for one in stages if one.stage is stage)
+LEAK = 0.95
+"""Share of the rarer outcome that a column or a rule may predict before it counts as a consequence
+of it. A slice that fails nine times of ten reaches 0.89, and that only if nothing else fails."""
+SUSPECT = 0.75
+"""Share from which the user is asked whether it was known before the answer."""
+
+MIN_FAILURES = 10
+"""Observations of each outcome that the test needs."""
+
+
+def measure_columns(
+    evidence: Evidence, columns: Iterable[str], rows: NDArray[np.bool_] | None = None
+) -> dict[str, float]:
+    """Return how well each column predicts the outcome.
+
+    The measure is Goodman and Kruskal's lambda, each observation predicted from the others: for
+    words and flags the level's own majority, for numbers the best single cut and, where they have
+    few values, their levels, for texts the best single word; a column that is named as the
+    question was there before the answer, and its words tell no leak. Graded losses are called
+    failed above one half. A fixed sample of 20,000 observations is looked at.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    columns : iterable of str
+    rows : bool array, shape (len(evidence),), optional
+        The rows to look at, such as those of the discovery part; all, where left out.
+
+    Returns
+    -------
+    dict of str to float
+        The lambda of each column, in [0, 1]; empty where an outcome has fewer observations than
+        `MIN_FAILURES`.
+    """
+    is_scored = evidence.loss.is_not_null().to_numpy()
+    sample_rows = take_sample(
+        pl.DataFrame({"row": np.flatnonzero(is_scored if rows is None else is_scored & rows)})
+    )["row"]
+    failures = evidence.loss[sample_rows].to_numpy() > 0.5
+    rarer = min(int(failures.sum()), int((~failures).sum()))
+    if rarer < MIN_FAILURES:
+        return {}
+    return {
+        name: max(0.0, 1 - _count_mistakes(evidence.frame[name][sample_rows], failures) / rarer)
+        for name in columns
+    }
+
+
+def measure_marks(
+    evidence: Evidence, marks: Marks, rows: NDArray[np.bool_] | None = None
+) -> NDArray[np.float64]:
+    """Measure how well each rule predicts the outcome: float64, shape (candidates,).
+
+    Parameters
+    ----------
+    evidence : Evidence
+    marks : Marks
+        Of its units.
+    rows : bool array, shape (len(evidence),), optional
+        The rows to look at; all, where left out.
+
+    Returns
+    -------
+    float64 array, shape (candidates,)
+        Lambda, in [0, 1]; all 0 where an outcome has fewer observations than `MIN_FAILURES`.
+    """
+    is_scored = evidence.loss.is_not_null().to_numpy()
+    kept_rows = is_scored if rows is None else is_scored & rows
+    failures = evidence.loss.fill_null(0.0).to_numpy() > 0.5
+    units = evidence.unit_index
+    # failed and passed observations of each unit
+    table = np.stack(
+        [
+            np.bincount(units[kept_rows & side], minlength=marks.size)
+            for side in (failures, ~failures)
+        ]
+    ).astype(np.int64)
+    total = table.sum(axis=1)
+    rarer = int(total.min())
+    if rarer < MIN_FAILURES:
+        return np.zeros(len(marks.on))
+    on = bits.sums(marks.on, table)
+    defined = total[None] if marks.valid is None else bits.sums(marks.valid, table)
+    # a rule predicts the majority on it, off it, and where it is not defined
+    mistakes = on.min(axis=1) + (defined - on).min(axis=1) + (total - defined).min(axis=1)
+    return np.asarray(np.maximum(0.0, 1 - mistakes / rarer), dtype=np.float64)
+
+
+def measure_rules(
+    evidence: Evidence, rules: Sequence[str], rows: NDArray[np.bool_] | None = None
+) -> dict[str, float]:
+    """Return how well each of some rules in SQL predicts the outcome, as `measure_marks` does."""
+    library = Library.of([Candidate(sql, sql, missing="drop") for sql in dict.fromkeys(rules)])
+    if not len(library):
+        return {}
+    shares = measure_marks(evidence, Marks.of(evidence, library), rows)
+    return {one.name: float(share) for one, share in zip(library, shares, strict=True)}
+
+
+def find_leaking_rules(
+    evidence: Evidence,
+    library: Library,
+    shares: NDArray[np.float64],
+    rows: NDArray[np.bool_] | None = None,
+) -> dict[int, float]:
+    """Return candidates that predict the outcome almost perfectly, by place in the library.
+
+    So does one that reads the columns of a condition that does: more conditions, or another cut,
+    make a leak weaker, not another thing. Candidates whose columns are all trusted
+    (`groundfault.core.roles.Roles`) are left alone, and so are other rules over the question.
+
+    Parameters
+    ----------
+    evidence, rows
+        As of `measure_marks`.
+    library : Library
+    shares : float64 array, shape (candidates,)
+        What `measure_marks` says of its marks.
+
+    Returns
+    -------
+    dict of int to float
+        Lambda of the candidate, or of the condition, at least `LEAK`.
+    """
+    by_rule = {one.parsed.sql: float(s) for one, s in zip(library, shares, strict=True)}
+    named = [one for one in library if one.source == "declared" and one.fitted_column is None]
+    conditions = [sql for one in named for sql in _list_conditions(one)]
+    by_rule |= measure_rules(evidence, conditions, rows)
+    leaking = {rule: share for rule, share in by_rule.items() if share >= LEAK}
+    # what one condition over some columns tells, another over the same columns tells in part
+    of_columns = {
+        frozenset(Rule.parse(rule).columns): share
+        for rule, share in leaking.items()
+        if " AND " not in rule
+    }
+    allowed = evidence.roles.trusted
+    of_columns = {
+        names: share
+        for names, share in of_columns.items()
+        if not names <= allowed and not all(map(holds_question, names))
+    }
+    leaks = {}
+    for place, candidate in enumerate(library):
+        names = set(candidate.columns)
+        shares_of = [share for each, share in of_columns.items() if each <= names]
+        share = max([leaking.get(candidate.parsed.sql, 0.0), *shares_of])
+        if share >= LEAK and not names <= allowed:
+            leaks[place] = share
+    return leaks
+
+
+def _list_conditions(candidate: Candidate) -> tuple[str, ...]:
+    """Return the parts of a rule that AND joins; none where it has a single one."""
+    sql = candidate.parsed.sql
+    parts = split_conditions(sql) if " AND " in sql else ()
+    return parts if len(parts) > 1 else ()
+
+
+def _count_mistakes(values: pl.Series, failures: NDArray[np.bool_]) -> int:
+    """Fewest observations that a prediction from the column gets wrong."""
+    levels = 0 if values.dtype.is_nested() else values.n_unique()
+    best = len(failures)
+    if levels < 2:
+        return best
+    if levels <= LEVELS:
+        best = _mistakes_by_level(values, failures)
+    elif values.dtype == pl.String and not holds_question(values.name):
+        best = count_word_mistakes(values, failures)
+    if values.dtype.is_numeric():
+        best = min(best, _mistakes_by_cut(values, failures))
+    return best
+
+
+def _mistakes_by_level(values: pl.Series, failures: NDArray[np.bool_]) -> int:
+    codes = values.cast(pl.String).fill_null("\0").rank("dense").to_numpy().astype(np.intp)
+    size = np.bincount(codes)
+    fails = np.bincount(codes, weights=failures)
+    rarer = np.minimum(fails, size - fails)
+    # leave-one-out: without itself, the majority of a tied level is the other outcome. So a column
+    # of ids, all levels of one, predicts nothing
+    is_tied = np.abs(2 * fails - size) <= 1
+    return int(np.where(is_tied, size, rarer).sum())
+
+
+def _mistakes_by_cut(values: pl.Series, failures: NDArray[np.bool_]) -> int:
+    defined = values.is_not_null().to_numpy()
+    if defined.sum() < 2 or not defined.any():
+        return len(failures)
+    missing = failures[~defined]
+    aside = min(int(missing.sum()), int((~missing).sum()))
+    numbers = values.filter(pl.Series(defined)).to_numpy().astype(float)
+    order = np.argsort(numbers, kind="stable")
+    numbers, fails = numbers[order], failures[defined][order]
+    below = np.cumsum(fails)[:-1]  # failures up to each cut
+    count = np.arange(1, len(fails))
+    # correct predictions of "fails below the cut"; its opposite is correct on the others
+    right = below + ((len(fails) - count) - (fails.sum() - below))
+    cuts = numbers[1:] > numbers[:-1]
+    if not cuts.any():
+        return len(failures)
+    best = np.maximum(right, len(fails) - right)[cuts].max()
+    return aside + len(fails) - int(best)
+
+
+_WORD = re.compile(r"\w+")
+# texts that are read, and characters of each
+_TEXTS = 4000
+_READ = 5000  # characters of a text: a remark that tells the outcome begins with it
+
+
+def count_word_mistakes(texts: pl.Series, failures: NDArray[np.bool_]) -> int:
+    """Fewest observations that a prediction from one word's presence gets wrong.
+
+    Parameters
+    ----------
+    texts : polars.Series
+        Strings; a missing one has no word.
+    failures : bool array, shape (len(texts),)
+
+    Returns
+    -------
+    int
+        Of all texts; where only a sample of 4,000 was read, scaled up to all.
+
+    Examples
+    --------
+    >>> remarks = pl.Series(["is incorrect", "all fine", "incorrect again", "fine, no error"])
+    >>> count_word_mistakes(remarks, np.array([True, False, True, False]))
+    0
+    """
+    step = -(-len(texts) // _TEXTS)
+    sample, fails = texts.gather_every(step), failures[::step]
+    counts: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    for text, failed in zip(sample.str.slice(0, _READ).fill_null("").to_list(), fails, strict=True):
+        counts[bool(failed)].update(set(_WORD.findall(text.lower())))
+    totals = len(fails) - int(fails.sum()), int(fails.sum())
+    best = min(totals)
+    for word in counts[0].keys() | counts[1].keys():
+        inside = counts[0][word], counts[1][word]
+        outside = totals[0] - inside[0], totals[1] - inside[1]
+        best = min(best, min(inside) + min(outside))
+    return round(best * len(texts) / max(len(fails), 1))

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from groundfault import judges
 from groundfault.auditing.changes import search_changes
-from groundfault.auditing.column_timing import OPTIONS, Timing, list_columns
+from groundfault.auditing.column_timing import LEAK, OPTIONS, Timing, measure_rules
 from groundfault.auditing.counted_audit import CountedAudit
-from groundfault.auditing.leaks import LEAK, measure_rules
 from groundfault.auditing.messages import UNNAMED
 from groundfault.auditing.prepared_audit import PreparedAudit, tabulate_units
 from groundfault.auditing.report_schema import DecidingColumn
@@ -243,7 +242,7 @@ def choose_columns(audit: PreparedAudit) -> tuple[list[str], dict[str, tuple[str
     evidence, within = audit.evidence, audit.plan.within
     names = [name for name in evidence.attributes if name not in within]
     during, measured, later = (
-        [name for name in list_columns(audit.stages, stage) if name in names]
+        [name for name in audit.list_columns(stage) if name in names]
         for stage in (Timing.DURING, Timing.MEASURED, Timing.FOLLOWS)
     )
     frame = list_examples(evidence).select(_without(names, during, measured, later))

@@ -24,10 +24,9 @@ from groundfault.core.finding import Cell, Estimate, Finding, Opposite, Verdict
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
-from groundfault.judges.confirm import is_at_most, least_score
-from groundfault.judges.null_worlds import standardise
+from groundfault.judges.confirm import is_at_most, least_score, standardise
 from groundfault.stats import intervals, paired
-from groundfault.stats.lifts import condition_on_passing
+from groundfault.stats.contingency import condition_on_passing
 
 _ORDER = {verdict: place for place, verdict in enumerate(Verdict)}
 
@@ -221,7 +220,7 @@ def make_estimates(results: AuditResults, cells: Sequence[Cell]) -> dict[int, Es
     and that its direction is right, which is what was confirmed; so it does not cross zero, or 1
     for ratios, where a p-value was asked for. The bar is that of the last step of the correction,
     with what else was confirmed taken as given. Of losses that are not 0/1, and of units within
-    strata, it is a normal approximation. See `groundfault.stats.lifts`.
+    strata, it is a normal approximation. See `groundfault.stats.contingency`.
     """
     plan, units = results.audit.plan, results.holdout or results.discovery
     confirmed = [

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from groundfault import judges
+from groundfault.auditing.changes import read_names
 from groundfault.auditing.detectable import USUAL_PREVALENCE
 from groundfault.auditing.evidence_again import Places, read_evidence_again
 from groundfault.auditing.gate_rows import (
@@ -29,7 +30,6 @@ from groundfault.auditing.report import hash_file, report_path
 from groundfault.auditing.report_examples import match_evidence
 from groundfault.auditing.report_schema import ReportData
 from groundfault.auditing.since_baseline import OutcomeChange, ReportPair, SinceBaseline
-from groundfault.auditing.stored_losses import read_names
 from groundfault.base.files import spell_path
 from groundfault.base.machine import version
 from groundfault.core.evidence import Evidence

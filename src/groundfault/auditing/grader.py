@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.auditing.column_timing import Timing, list_columns
+from groundfault.auditing.column_timing import Timing
 from groundfault.auditing.prepared_audit import PreparedAudit, tabulate_units
 from groundfault.auditing.report_schema import GraderEvidence
 from groundfault.auditing.results import AuditResults
@@ -20,7 +20,7 @@ from groundfault.core.column_names import holds_answer, split_words
 from groundfault.core.columns import Kind, profile
 from groundfault.core.finding import Finding
 from groundfault.errors import InputError, list_some
-from groundfault.stats import bits, lifts
+from groundfault.stats import bits, contingency
 
 SOURCE = "instrument"
 SHARE_LEFT = 0.5
@@ -193,8 +193,8 @@ def _measure(
     values = np.nan_to_num(losses)
     base = results.audit.strata
     base = np.zeros(len(losses), dtype=np.int64) if base is None else base
-    plain, _ = lifts.lift(on & scored, values, base, scored)
-    within, z = lifts.lift(on & scored, values, difficulty.strata, scored)
+    plain, _ = contingency.lift(on & scored, values, base, scored)
+    within, z = contingency.lift(on & scored, values, difficulty.strata, scored)
     side = np.sign(plain)
     return np.abs(plain), side * within, side * z
 
@@ -289,7 +289,7 @@ def tabulate_features(audit: PreparedAudit) -> Floats:
     length and what their words say; NaN where missing.
     """
     evidence = audit.evidence
-    known = set(list_columns(audit.stages, Timing.KNOWN))
+    known = set(audit.list_columns(Timing.KNOWN))
     names = [name for name in evidence.attributes if name in known]
     table, _ = tabulate_units(evidence, names)
     columns: list[Floats] = []

@@ -9,10 +9,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.auditing.column_timing import OPTIONS, Timing, describe_share, list_columns
+from groundfault.auditing.column_timing import (
+    LEAK,
+    OPTIONS,
+    SUSPECT,
+    Timing,
+    describe_share,
+)
 from groundfault.auditing.counted_audit import MAX_JOINT, CountedAudit
 from groundfault.auditing.grouped_evidence import GroupedEvidence
-from groundfault.auditing.leaks import LEAK, SUSPECT
 from groundfault.auditing.prepared_audit import tabulate_units
 from groundfault.auditing.results import AuditResults
 from groundfault.core.column_names import holds_question
@@ -259,7 +264,7 @@ def _about_names(results: AuditResults) -> Iterator[str]:
     parts = [
         f"{_quote_names(columns)} ({stage})"
         for stage in (Timing.DURING, Timing.MEASURED, Timing.FOLLOWS)
-        if (columns := list_columns(stages, stage))
+        if (columns := [one.column for one in stages if one.stage is stage])
     ]
     if parts:
         yield (
@@ -272,7 +277,7 @@ def _about_names(results: AuditResults) -> Iterator[str]:
 def _about_later_columns(results: AuditResults) -> Iterator[str]:
     """Candidates that were named although a column of theirs says how an answer was scored."""
     audit = results.audit
-    later = set(list_columns(audit.stages, Timing.FOLLOWS))
+    later = set(audit.list_columns(Timing.FOLLOWS))
     names = [one.name for one in audit.library if later & set(one.columns)]
     if names:
         columns = sorted(later & {c for one in audit.library for c in one.columns})

@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import polars as pl
 
-from groundfault.auditing.column_timing import ColumnStage, Timing, find_stages, list_columns
-from groundfault.auditing.leaks import LEAK, find_leaking_rules, measure_columns, measure_marks
+from groundfault.auditing.column_timing import (
+    LEAK,
+    ColumnStage,
+    Timing,
+    find_leaking_rules,
+    find_stages,
+    measure_columns,
+    measure_marks,
+)
 from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.base.digests import feed
 from groundfault.base.progress import Progress, listener
@@ -265,6 +272,10 @@ class PreparedAudit:
         """Return when each column came about: before the answer, measured with it, or later."""
         return find_stages(self.evidence, self.shares)
 
+    def list_columns(self, stage: Timing) -> tuple[str, ...]:
+        """Return the columns of one stage."""
+        return tuple(one.column for one in self.stages if one.stage is stage)
+
     @property
     def deciding(self) -> dict[str, float]:
         """Return the leaks that say nothing by their names: a person has to tell what they are."""
@@ -278,10 +289,10 @@ class PreparedAudit:
         Columns measured with the answer are instruments there, so that only a finder of properties
         of answers reads them. Where nothing is held out, it is all units without their outcomes.
         """
-        later = (list_columns(self.stages, stage) for stage in (Timing.DURING, Timing.FOLLOWS))
+        later = map(self.list_columns, (Timing.DURING, Timing.FOLLOWS))
         hidden = (*chain.from_iterable(later), *self.plan.within)
         evidence = self._visible_rows.without(hidden)
-        instruments = list_columns(self.stages, Timing.MEASURED)
+        instruments = self.list_columns(Timing.MEASURED)
         measured = [name for name in instruments if name in evidence.attributes]
         roles = evidence.roles
         shown = evidence.without(measured)

@@ -280,7 +280,7 @@ class Derivation(_Section, frozen=True, kw_only=True):
 class UnitRecord(_Section, frozen=True, kw_only=True):
     """What became of each unit, so that a later report can be held against this one.
 
-    Bytes are in base64. See `groundfault.auditing.stored_losses`, which writes and reads it.
+    Bytes are in base64. See `groundfault.auditing.changes`, which writes and reads it.
 
     Attributes
     ----------

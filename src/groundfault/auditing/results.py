@@ -19,7 +19,7 @@ from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Marks, Units
 from groundfault.judges.rule import Ruling, find_duplicates, rule
-from groundfault.stats import bits, lifts
+from groundfault.stats import bits, contingency
 from groundfault.transcripts.judging import JudgedTranscripts
 
 if TYPE_CHECKING:
@@ -301,8 +301,8 @@ def _find_explained(units: Units, slices: Places, lead: int, outcome: int) -> Bo
     # three strata of each: the representative undefined, false, and true
     within = 3 * one.strata + one.on[-1] + one.defined[-1]
     rest, scored = one.on[:-1] & one.scored[:-1], one.scored[:-1]
-    plain, _ = lifts.lift(rest, one.losses, one.strata, scored, one.weights)
-    lift_within, z = lifts.lift(rest, one.losses, within, scored, one.weights)
+    plain, _ = contingency.lift(rest, one.losses, one.strata, scored, one.weights)
+    lift_within, z = contingency.lift(rest, one.losses, within, scored, one.weights)
     from scipy.special import ndtri
 
     # less than half of the lift is left, and the rest is not significant: either alone would group

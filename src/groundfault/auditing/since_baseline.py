@@ -13,7 +13,13 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from groundfault.auditing.changes import measure_overall, search_changes
+from groundfault.auditing.changes import (
+    measure_overall,
+    read_losses,
+    read_names,
+    read_slice,
+    search_changes,
+)
 from groundfault.auditing.failure_modes import (
     find_leaking_columns,
     list_own_rules,
@@ -21,7 +27,6 @@ from groundfault.auditing.failure_modes import (
 )
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report_schema import OverallChange, ReportData
-from groundfault.auditing.stored_losses import read_losses, read_names, read_slice
 from groundfault.base.arrays import Floats, Places
 from groundfault.core.candidate import Candidate, Library, unique_names
 from groundfault.core.finding import Finding

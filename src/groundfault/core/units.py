@@ -20,7 +20,7 @@ from groundfault.core.candidate import Candidate, Library, add_fitted_columns
 from groundfault.core.evidence import Evidence
 from groundfault.core.row_names import find_cluster_leaders
 from groundfault.errors import RuleError, first_line
-from groundfault.stats import bits as bitset, null_distributions, permutation
+from groundfault.stats import bits as bitset, multiple, null_distributions
 from groundfault.stats.bits import Bits
 from groundfault.stats.contingency import ContingencyTables, common_grid
 from groundfault.stats.null_distributions import NullDistributions, countable
@@ -328,9 +328,9 @@ class Units:
             strata = None if self.strata is None else self.strata[units]
             candidates = hypotheses[positions] // len(self.losses)
             rows = bitset.take(self.marks.on[candidates], len(self), units)
-            means = permutation.compute_stratum_means(values, strata)
+            means = multiple.compute_stratum_means(values, strata)
             expected = bitset.sums(rows, means[None])[:, 0]
-            for sums in permutation.redraw_sums(rows, values, draws, rng, strata):
+            for sums in multiple.redraw_sums(rows, values, draws, rng, strata):
                 yield positions, expected, sums
 
 

@@ -13,9 +13,14 @@ from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Scr
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
-from groundfault.judges.confirm import compute_p_values, is_at_most, is_big_enough
-from groundfault.judges.null_worlds import draw_null_worlds, standardise
-from groundfault.stats import flips, loss_counts, permutation
+from groundfault.judges.confirm import (
+    compute_p_values,
+    draw_null_worlds,
+    is_at_most,
+    is_big_enough,
+    standardise,
+)
+from groundfault.stats import flips, loss_counts, multiple
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ def _permute(units: Units, hypotheses: Places, plan: Plan, rng: Generator) -> Fl
     marks = units.marks.select(candidates)
     pairs = np.zeros((len(candidates), outcomes), dtype=np.bool_)
     pairs[position, hypotheses % outcomes] = True
-    return permutation.max_t(
+    return multiple.max_t(
         marks.on,
         units.losses,
         plan.permutations,

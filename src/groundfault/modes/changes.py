@@ -23,7 +23,6 @@ from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.base.streams import stream
 from groundfault.core.plan import BarKind
 from groundfault.modes.bars import PERMUTATIONS, WORK
-from groundfault.modes.bit_layout import Layout
 from groundfault.modes.condition import MIN_SUPPORT, Condition, UnitSet
 from groundfault.modes.conditions import list_conditions
 from groundfault.modes.find import OwnRule, describe, make_own_conditions, take_units
@@ -41,6 +40,7 @@ from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.search import GAMMA
 from groundfault.modes.selection import MOST_MODES, Listed
 from groundfault.stats import bits as bitset, flips, paired
+from groundfault.stats.bits import Layout
 from groundfault.stats.multiple import Joint, SummedBars
 
 WORSE, BETTER = "worse", "better"

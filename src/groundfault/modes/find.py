@@ -16,7 +16,6 @@ from groundfault.base.machine import enough_threads
 from groundfault.core.candidate import Candidate
 from groundfault.core.plan import BarKind
 from groundfault.modes.bars import Bars
-from groundfault.modes.bit_layout import Layout
 from groundfault.modes.condition import MIN_SUPPORT, Condition, Tier, UnitSet
 from groundfault.modes.conditions import list_conditions
 from groundfault.modes.examples import list_doses
@@ -33,6 +32,7 @@ from groundfault.modes.mode import (
 from groundfault.modes.rule_space import RuleLanguage
 from groundfault.modes.selection import Listed, Selection
 from groundfault.modes.strata import Losses
+from groundfault.stats.bits import Layout
 from groundfault.stats.intervals import wilson
 from groundfault.stats.stratified_tail import log_tail
 

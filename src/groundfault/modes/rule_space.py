@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.core.rules import literal as constant, quote
-from groundfault.modes.bit_layout import Layout
 from groundfault.modes.condition import MAX_SET, MAX_WORDS, MIN_SUPPORT, MOST, Condition, Tier
 from groundfault.modes.kernels import count_triples
 from groundfault.stats import bits as bitset
-from groundfault.stats.bits import Bits
+from groundfault.stats.bits import Bits, Layout
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from groundfault.base.arrays import Bools, Places
 from groundfault.base.streams import stream
-from groundfault.modes.bit_layout import Layout
 from groundfault.modes.kernels import sum_rows
 from groundfault.stats import bits
 from groundfault.stats.betting import log_excess
-from groundfault.stats.bits import Bits
+from groundfault.stats.bits import Bits, Layout
 from groundfault.stats.contingency import common_grid
 from groundfault.stats.stratified_tail import log_tail, log_tail_of_losses
 

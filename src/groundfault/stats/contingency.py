@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
+
+from groundfault.stats import bits
+from groundfault.stats.bits import Bits
 
 EFFECTS = ("risk_difference", "risk_ratio", "odds_ratio")
 
@@ -177,3 +181,263 @@ def common_grid(values: NDArray[np.float64], largest: int = 100) -> int:
         if np.all(np.abs(scaled - np.rint(scaled)) < 1e-9 * k):
             return k
     return 0
+
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+def lift(
+    on: Bools,
+    losses: NDArray[np.int64] | Floats,
+    strata: NDArray[np.int64],
+    defined: Bools | None = None,
+    weights: NDArray[np.int64] | None = None,
+) -> tuple[Floats, Floats]:
+    """Return mean loss on minus off a descriptor within strata, and its z-score.
+
+    Parameters
+    ----------
+    on : bool array, shape (L, n)
+        Descriptors; false where not defined.
+    losses : array, shape (n,)
+    strata : int64 array, shape (n,)
+    defined : bool array, shape (L, n), optional
+        Units that count; left out, all.
+    weights : int64 array, shape (n,), optional
+        How many units each stands for; left out, one.
+
+    Returns
+    -------
+    lift : float64 array, shape (L,)
+        A mean of the strata's lifts, each weighed by on * off / n of the stratum; 0 where no
+        stratum has both sides.
+    z : float64 array, shape (L,)
+        The same over its standard deviation had losses been permuted within the strata; 0 where
+        that is 0.
+
+    Notes
+    -----
+    Mantel and Haenszel 1959, doi:10.1093/jnci/22.4.719; for losses that are not 0 or 1 Mantel 1963.
+    One stratum gives the plain lift."""
+    there: Bools | Floats = np.ones_like(on) if defined is None else defined
+    inside_of: Bools | Floats = on
+    if weights is not None:
+        there, inside_of = there * weights.astype(np.float64), on * weights.astype(np.float64)
+    home = (strata[:, None] == np.unique(strata)).astype(np.float64)
+    # matrix products over one-hot strata sum all descriptors at once, without a loop over strata
+    value = losses.astype(np.float64)
+    size, inside = there @ home, inside_of @ home
+    total, squares, on_sum = (
+        (rows * value**power) @ home for rows, power in ((there, 1), (there, 2), (inside_of, 1))
+    )
+    size_or_1 = np.maximum(size, 1.0)
+    weight = inside * (size - inside) / size_or_1
+    gap = (on_sum - inside * total / size_or_1).sum(axis=1)
+    # variance of the sum on the descriptor, given each stratum's losses (Mantel 1963)
+    variance = (weight * (squares - total**2 / size_or_1) / np.maximum(size - 1, 1.0)).sum(axis=1)
+    return _over(gap, weight.sum(axis=1)), _over(gap, np.sqrt(np.maximum(variance, 0.0)))
+
+
+def _over(a: Floats, b: Floats) -> Floats:
+    return np.where(b > 0, a / np.where(b > 0, b, 1.0), 0.0)
+
+
+# weights of units held at a time; more than that are made anew for every batch
+_CELLS = 1 << 24
+
+
+def centre_losses(
+    losses: NDArray[np.int64] | Floats,
+    has_loss: NDArray[np.bool_] | None = None,
+    strata: NDArray[np.int64] | None = None,
+) -> Floats:
+    """Return losses less the mean of their stratum, 0 where there is none.
+
+    Parameters
+    ----------
+    losses : array, shape (M, n)
+    has_loss : bool array, shape (M, n), optional
+    strata : int64 array, shape (n,), optional
+    """
+    scored = np.ones(losses.shape, dtype=np.bool_) if has_loss is None else has_loss
+    home = np.zeros(losses.shape[1], dtype=np.intp)
+    if strata is not None:
+        _, home = np.unique(strata, return_inverse=True)
+    out = np.zeros(losses.shape)
+    for row, values, present in zip(out, losses, scored, strict=True):
+        totals = np.bincount(home, weights=np.where(present, values, 0))
+        counts = np.bincount(home, weights=present)
+        row[present] = (values - (totals / np.maximum(counts, 1))[home])[present]
+    return out
+
+
+class RobustLifts:
+    """Studentised lifts of descriptors, for losses in any order of the units.
+
+    The lift is a sum of residuals, each times how far its unit's property is from what is usual in
+    its stratum; its variance the sum of the squares of these products. Equal means then look
+    alike whatever the variances, which a plain lift does not: a rare slice whose losses vary more
+    than the rest has a large lift too often. For losses of 0 and 1 equal means have equal
+    variances, and there is nothing to mend. Permutations of this statistic are exact where units
+    are exchangeable and asymptotically right where only the means are equal (DiCiccio and Romano
+    2017, doi:10.1080/01621459.2016.1202117; Chung and Romano 2013, doi:10.1214/13-AOS1090).
+
+    Parameters
+    ----------
+    packed : uint64 array, shape (L, W)
+        Descriptors over n units, packed.
+    size : int
+        Number n of units.
+    valid : uint64 array, shape (L, W), optional
+        Units where each descriptor is defined.
+    strata : int64 array, shape (n,), optional
+        Lifts are those within strata.
+    """
+
+    def __init__(
+        self,
+        packed: Bits,
+        size: int,
+        valid: Bits | None = None,
+        strata: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.packed, self.size, self.valid = packed, size, valid
+        # units in the order of strata, and where each stratum begins
+        self._order = np.arange(size) if strata is None else np.argsort(strata, kind="stable")
+        ends = np.ones(size, dtype=np.bool_)
+        ordered = np.zeros(size) if strata is None else np.asarray(strata)[self._order]
+        ends[1:] = ordered[1:] != ordered[:-1]
+        self._starts = np.flatnonzero(ends)
+        self._step = max(1, _CELLS // max(1, size))
+        self._kept = list(self._chunks()) if len(packed) <= self._step else None
+
+    def __call__(self, residuals: Floats, has_loss: Floats | None = None) -> Floats:
+        """Return signed statistics for units in other orders: shape (b, L).
+
+        Parameters
+        ----------
+        residuals : float64 array, shape (b, n)
+            Of `centre_losses`, permuted within strata.
+        has_loss : float64 array, shape (b, n), optional
+            1 where there is a loss, else 0; moved along with the residuals.
+        """
+        chunks = self._chunks() if self._kept is None else self._kept
+        parts = [self._studentise(*chunk, residuals, has_loss) for chunk in chunks]
+        return np.concatenate(parts, axis=1) if parts else np.zeros((len(residuals), 0))
+
+    def _studentise(
+        self, weights: Floats, inside: Floats | None, residuals: Floats, has_loss: Floats | None
+    ) -> Floats:
+        squares = weights**2
+        gap = residuals @ weights.T
+        variance = residuals**2 @ squares.T
+        if inside is not None or has_loss is not None:
+            # where some units have no part, the residuals of the others have a mean of their own
+            present = np.ones_like(residuals) if has_loss is None else has_loss
+            reach = np.ones_like(weights) if inside is None else inside
+            mean = (residuals @ reach.T) / np.maximum(present @ reach.T, 1)
+            gap = gap - mean * (present @ weights.T)
+            variance = (
+                variance - 2 * mean * (residuals @ squares.T) + mean**2 * (present @ squares.T)
+            )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            size = gap / np.sqrt(variance)
+        # no variance is no difference, but for rounding
+        return np.asarray(np.where(variance > 1e-20, size, 0.0))
+
+    def _chunks(self) -> Iterator[tuple[Floats, Floats | None]]:
+        """Yield weights of some descriptors, and where they are defined: shape (l, n) each."""
+        for start in range(0, len(self.packed), self._step):
+            part = slice(start, start + self._step)
+            on = bits.unpack(self.packed[part], self.size).astype(np.float64)
+            if self.valid is None:
+                yield on - self._compute_shares(on, np.ones((1, self.size))), None
+            else:
+                defined = bits.unpack(self.valid[part], self.size).astype(np.float64)
+                yield (on - self._compute_shares(on, defined)) * defined, defined
+
+    def _compute_shares(self, on: Floats, defined: Floats) -> Floats:
+        """Return share of each unit's stratum that is on the slice, of those where it is
+        defined."""
+        on_sum, count = (
+            np.add.reduceat(rows[:, self._order], self._starts, axis=1) for rows in (on, defined)
+        )
+        lengths = np.diff(np.append(self._starts, self.size))
+        shares = np.empty_like(on)
+        shares[:, self._order] = np.repeat(on_sum / np.maximum(count, 1), lengths, axis=1)
+        return shares
+
+
+# how far below the estimate an effect is looked for, in standard errors; at the bar itself none is
+# unlikely
+_REACH = 1e3
+_STEPS = 60  # halvings of that interval: to 1e-15 of a standard error
+
+
+def condition_on_passing(
+    estimate: Floats, low: Floats, bar: Floats, level: float
+) -> tuple[Floats, Floats]:
+    """Return a median-unbiased estimate and a lower limit, given that each estimate reached its
+    bar.
+
+    Parameters
+    ----------
+    estimate : float64 array, shape (H,)
+        Observed effects, on a scale where they are about normal.
+    low : float64 array, shape (H,)
+        Lower ends of their ordinary intervals, below the estimates; they say how uncertain each is.
+    bar : float64 array, shape (H,)
+        The least effect that would have been reported.
+    level : float
+        Coverage of the ordinary intervals, such as 0.9.
+
+    Returns
+    -------
+    center, low : float64 arrays, shape (H,)
+        At most the observed effect and the ordinary lower end, and equal to them in the limit of a
+        bar far below; down to minus infinity for an effect at its bar.
+
+    Notes
+    -----
+    Of effects that are all equal, those that pass are the lucky ones. Their distribution is that of
+    the estimate given that it passed, a normal distribution cut off at the bar; what is likely
+    under that says what the effect may be (Zhong and Prentice 2008,
+    doi:10.1093/biostatistics/kxn001).
+
+    Together with the ordinary upper end, which what was selected falls short of less often than
+    others, the lower limit covers the true effect with at least ``level``, given that the bar was
+    passed. That is exact for normal estimates whose standard error is known and does not depend on
+    the effect; in worlds of 0/1 errors with 150 to 2,500 units, slices of 10 to 50 % of them, error
+    rates of 5 to 50 % and lifts of 0.03 to 0.15, intervals of 90 % covered in 89.8 % and more.
+
+    Examples
+    --------
+    >>> center, low = condition_on_passing(
+    ...     np.array([0.2]), np.array([0.1]), np.array([0.15]), 0.9
+    ... )
+    >>> center.round(2), low.round(2)
+    (array([0.17]), array([-0.03]))
+    """
+    from scipy.special import ndtri
+
+    error = (estimate - low) / float(ndtri((1 + level) / 2))
+    gap = np.maximum((estimate - bar) / error, 0.0)
+    below, above = (_solve(gap, tail) for tail in ((1 - level) / 2, 0.5))
+    return estimate - above * error, estimate - below * error
+
+
+def _solve(gap: Floats, tail: float) -> Floats:
+    """Return how many standard errors below the estimate an effect lies that reaches it so rarely.
+
+    "So rarely" is with probability ``tail`` among those that pass a bar ``gap`` below the estimate.
+    """
+    from scipy.special import log_ndtr
+
+    low, high = np.zeros(len(gap)), np.full(len(gap), _REACH)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        # the farther below, the rarer
+        often = log_ndtr(-middle) - log_ndtr(gap - middle) > np.log(tail)
+        low, high = np.where(often, middle, low), np.where(often, high, middle)
+    return np.where(high >= _REACH, np.inf, high)

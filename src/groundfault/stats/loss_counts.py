@@ -106,7 +106,7 @@ class LossCounts:
         Yields
         ------
         float64 array, shape (b, 1)
-            As `groundfault.stats.permutation.redraw_robust_lifts`.
+            As `groundfault.stats.multiple.redraw_robust_lifts`.
         """
         defined, on = self.defined[:, place], self.on[:, place]
         residuals, share = np.zeros(len(self.losses)), np.zeros(len(self.losses))
@@ -224,7 +224,7 @@ def max_t(
     Notes
     -----
     The statistic, the step-down and what they guarantee are those of
-    `groundfault.stats.permutation.max_t` for 0/1 losses, and so is the distribution: a
+    `groundfault.stats.multiple.max_t` for 0/1 losses, and so is the distribution: a
     permutation of rows deals failures to cells as these draws do."""
     weights_on, weights = (on & defined).T.astype(np.float64), defined.T.astype(np.float64)
     support, n = sizes @ weights_on, sizes @ weights
