@@ -207,6 +207,7 @@ def test_everything_is_kept_in_one_folder(job: Job) -> None:
     assert "<script" in (job.uploaded / "page.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_baseline_with_the_same_failures_passes(job: Job) -> None:
     write(job.place / "t.csv", "de")
     job.run()
@@ -225,6 +226,7 @@ def test_bad_input_stops_the_job_before_a_comment(job: Job) -> None:
     assert "absent.csv" in job.log
 
 
+@pytest.mark.slow
 def test_a_token_that_may_not_write_is_a_warning(job: Job) -> None:
     write(job.place / "t.csv")
     with serving(forbidden=True) as github:

@@ -92,8 +92,8 @@ class Disk:
 def test_a_full_disk_leaves_a_whole_import_or_none(
     nursery: Nursery, tmp_path: Path, attacks: Counter[str]
 ) -> None:
-    assert Disk(Import(), nursery, tmp_path).fail(3)
-    attacks["faults"] += 3
+    assert Disk(Import(), nursery, tmp_path).fail(2)
+    attacks["faults"] += 2
 
 
 @pytest.fixture(scope="module")

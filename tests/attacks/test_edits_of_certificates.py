@@ -150,7 +150,6 @@ def test_a_certificate_that_leaves_out_its_last_rounds_is_noticed(
 ) -> None:
     """All of it follows from fewer rounds; that there were more, the ledger says."""
     from groundfault.sequential import Certificate
-    from groundfault.sequential.certificate import certify
     from groundfault.sequential.draws import Draws
     from groundfault.sequential.record import TOLD, AuditEvent
 
@@ -161,7 +160,7 @@ def test_a_certificate_that_leaves_out_its_last_rounds_is_noticed(
         state.replay(AuditEvent(event.seq, event.kind, event.body))
         if event.kind == TOLD and event.body["step"] == rounds:
             break
-    shorter = certify(state, certificate.ledger)
+    shorter = state.certify(certificate.ledger)
     assert shorter.labelled == rounds
     result = verify_certificate(shorter, ledger=desk.ledger)
     assert result.checks[0].status == "passed"

@@ -106,7 +106,9 @@ def watch(way: Callable[[Path], object], place: Path, rate: float, seed: int) ->
     return Seen(HASH.sub("#", repr(said)).replace(str(place), "."), calls)
 
 
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "explain" else n for n in WAYS]
+)
 def test_nothing_is_told_of_outcomes_that_are_held_out(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -459,7 +459,7 @@ class SequentialAudit(RecordedSession[Verdict]):
         return msgspec.convert(
             {name: getattr(self, name) for name in (*own, "corrections")}
             | {
-                "version": Certificate.LAYOUT,
+                "groundfault_certificate": Certificate.LAYOUT,
                 "groundfault_version": version("groundfault"),
                 "guaranteed": self.claim.guaranteed,
                 "log_wealth": write_pair(self.log_wealth),
