@@ -235,10 +235,10 @@ def test_what_was_made_smaller_stays_so() -> None:
     """Each number may only fall: whoever lowers one lowers it here and in docs/.../house.md."""
     measures = measure()
     most = {
-        "Files": 336,
+        "Files": 332,
         "Lines of code: no blanks, comments or docstrings": 49_876,
         "Files with one importer": 37,
-        "Circles of files, by imports or annotations": 3,
+        "Circles of files, by imports or annotations": 0,
         "Docstrings of functions that begin with no verb": 0.017,
         "Constants of numbers without a word, outside modes/": 0,
         "Required dependencies": 11,
@@ -256,8 +256,8 @@ def test_evidence_takes_a_short_way_through_an_audit() -> None:
         check=True,
     )
     route = json.loads(run.stdout)["route"]
-    assert len(route["files"]) <= 72
-    assert len(route["climbs"]) <= 25
+    assert len(route["files"]) <= 66
+    assert len(route["climbs"]) <= 20
 
 
 def test_no_class_name_stands_in_two_places() -> None:
