@@ -36,6 +36,8 @@ from groundfault.review.notes import (
     Note,
     RunItem,
     Side,
+    WeightedRate,
+    bound_rate,
     bound_shares,
     bound_unseen,
     check_code,
@@ -45,12 +47,13 @@ from groundfault.review.notes import (
     find_inclusion,
     read_grades,
     spell_rows,
+    weigh,
 )
 from groundfault.review.queue import Queue
 from groundfault.review.session import Session
 from groundfault.stats import agreement as raters
 from groundfault.stats.agreement import Agreement
-from groundfault.stats.intervals import Unseen, clopper_pearson, rogan_gladen
+from groundfault.stats.intervals import Unseen, rogan_gladen
 from groundfault.transcripts.behaviours import add_flags
 
 Floats = NDArray[np.float64]
@@ -424,15 +427,23 @@ class Coding:
         # coders who disagree without an adjudicator give no label to compare a judge with
         usable = fresh & (shares != _FAILED) & ~np.isnan(grades[rows])
         yes, flag = shares > _FAILED, grades[rows] > _FAILED
+        cells = self._find_cells()
+        weights = weigh(cells[rows], cells[self._rows[side]], usable)
 
         def count(where: NDArray[np.bool_]) -> tuple[int, int, int, int]:
-            cells = (yes & flag, yes, ~yes & ~flag, ~yes)
-            hits, positives, rejections, negatives = (int((c & where).sum()) for c in cells)
+            masks = (yes & flag, yes, ~yes & ~flag, ~yes)
+            hits, positives, rejections, negatives = (int((m & where).sum()) for m in masks)
             return hits, positives, rejections, negatives
 
+        def rate(where: NDArray[np.bool_]) -> tuple[WeightedRate, WeightedRate]:
+            right, has, has_not = yes == flag, where & yes, where & ~yes
+            tpr = bound_rate(right[has], weights[has])
+            return tpr, bound_rate(right[has_not], weights[has_not])
+
         hits, positives, rejections, negatives = count(usable)
+        tpr, tnr = rate(usable)
+        parts = {rule: usable & mask[rows] for rule, mask in masks.items()}
         flagged, graded = int((every > _FAILED).sum()), int((~np.isnan(every)).sum())
-        cells = self._find_cells()
         (share,), (low,), (high,) = bound_shares(
             shares, cells[rows], cells[self._rows[side]], (grades[rows], every), fresh
         )
@@ -441,17 +452,18 @@ class Coding:
             side=side,
             hits=hits,
             positives=positives,
-            tpr=_rate(hits, positives),
+            tpr=tpr.ends,
             rejections=rejections,
             negatives=negatives,
-            tnr=_rate(rejections, negatives),
+            tnr=tnr.ends,
             flagged=flagged,
             graded=graded,
             share=float(share),
             low=float(low),
             high=float(high),
-            rogan_gladen=rogan_gladen(flagged, graded, (hits, positives), (rejections, negatives)),
-            parts={rule: count(usable & mask[rows]) for rule, mask in masks.items()},
+            rogan_gladen=rogan_gladen(flagged, graded, tpr.counts, tnr.counts),
+            parts={rule: count(where) for rule, where in parts.items()},
+            rates={rule: (rate(w)[0].ends, rate(w)[1].ends) for rule, w in parts.items()},
         )
 
     def errors(self, code: str, grades: str | ArrayLike) -> Evidence:
@@ -471,8 +483,3 @@ def _has_code(code: str, note: Note) -> int:
 
 def _share(notes: Sequence[Note], code: str) -> float:
     return sum(code in note.codes for note in notes) / len(notes)
-
-
-def _rate(successes: int, trials: int) -> tuple[float | None, float, float]:
-    low, high = clopper_pearson(successes, trials)
-    return (successes / trials if trials else None, float(low), float(high))

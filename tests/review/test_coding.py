@@ -433,6 +433,42 @@ def test_limits_hold_when_runs_of_a_mode_are_drawn_more_often(tmp_path: Path) ->
     assert outside <= 3
 
 
+def test_rates_of_a_judge_are_those_of_all_runs_when_a_mode_is_drawn_more_often(
+    tmp_path: Path,
+) -> None:
+    outside = plain = worlds = 0
+    for world in range(20):
+        n, rng = 600, np.random.default_rng(world)
+        german, early = rng.random(n) < 0.15, rng.random(n) < 0.5
+        # the judge sees the code in English runs, and in German ones seldom
+        grades = early & (rng.random(n) < np.where(german, 0.3, 0.95))
+        answers = ["paid" if e else "no" for e in early]
+        rows = {"id": range(n), "answer": answers, "lang": german, "judge": grades.astype(int)}
+        evidence = Evidence.from_table(pl.DataFrame({**rows, "error": 1}), id="id", outcome="error")
+        coding = Coding(
+            evidence, tmp_path / f"{world}.db", failing=80, focus="mode:lang", columns=["answer"]
+        )
+        coding.session("ana").store.add(
+            [
+                Note(reviewer="ana", item=i.id, codes=("x",) * (i.headed_texts[0][1] == "paid"))
+                for i in coding.queue.of("ana")
+            ]
+        )
+        coding.define("x", "It pays.")
+        (checked,) = coding.validate("x", "judge", ["lang"])
+        truth, (value, low, high) = grades[early].mean(), checked.tpr
+        assert value is not None
+        assert abs(value - truth) < abs(checked.hits / checked.positives - truth)
+        outside += not low <= truth <= high
+        plain += not low <= checked.hits / checked.positives <= high
+        # inside the mode all were drawn with one chance: counts are enough
+        (inside, _), (hits, positives, *_) = checked.rates["lang"], checked.parts["lang"]
+        assert inside[0] == pytest.approx(hits / positives)
+        worlds += 1
+    assert outside / worlds <= 0.1
+    assert plain / worlds > 0.3
+
+
 @pytest.mark.parametrize(
     ("focus", "message"),
     [

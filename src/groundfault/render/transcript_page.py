@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -24,9 +25,8 @@ from groundfault.render.page import (
     make_table,
     tabulate,
 )
-from groundfault.review.notes import CodeCount, JudgeValidation
+from groundfault.review.notes import CodeCount, JudgeValidation, Rate
 from groundfault.stats.agreement import Agreement
-from groundfault.stats.intervals import clopper_pearson
 from groundfault.transcripts.judging import Announcement, Behaviour, TranscriptSearch
 
 _ALIKE = 3
@@ -266,12 +266,16 @@ def list_code_tables(coding: Coding) -> Iterator[str | Block]:
 def tabulate_validation(checked: Sequence[JudgeValidation]) -> list[str | Block]:
     """Return how often a judge is right, by rule, and the share that is corrected for it."""
     rates = [
-        (where, *cells)
+        (words.clean(where), _bound(*counts[:2], tpr), _bound(*counts[2:], tnr))
         for one in checked
-        for where, cells in {
-            f"{one.side} runs": (one.hits, one.positives, one.rejections, one.negatives),
-            **one.parts,
-        }.items()
+        for where, counts, (tpr, tnr) in (
+            (
+                f"{one.side} runs",
+                (one.hits, one.positives, one.rejections, one.negatives),
+                (one.tpr, one.tnr),
+            ),
+            *((rule, counts, one.rates[rule]) for rule, counts in one.parts.items()),
+        )
     ]
     share = tabulate(
         "Corrected share",
@@ -286,17 +290,16 @@ def tabulate_validation(checked: Sequence[JudgeValidation]) -> list[str | Block]
         "The judge on labelled runs",
         "tnn",
         ("runs", "flagged with the code", "not flagged without it"),
-        [
-            (words.clean(where), _bound(hits, yes), _bound(rejections, no))
-            for where, hits, yes, rejections, no in rates
-        ],
+        rates,
     )
     return [judge, share]
 
 
-def _bound(right: int, runs: int) -> str:
-    low, high = clopper_pearson(right, runs)
-    return f"{right:,} of {runs:,}{words.bracket((float(low), float(high)))}"
+def _bound(right: int, runs: int, rate: Rate) -> str:
+    """Write counts and limits, and the share where runs were drawn with unequal chances."""
+    is_plain = not runs or rate[0] is None or math.isclose(rate[0], right / runs)
+    share = "" if is_plain else f", weighted {words.rate(rate[0])}"
+    return f"{right:,} of {runs:,}{share}{words.bracket(rate[1:])}"
 
 
 def _write_agreement(agreement: Agreement) -> str | None:

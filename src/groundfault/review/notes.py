@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -23,7 +23,7 @@ from groundfault.modes.examples import find_near
 from groundfault.review.decision import Opinion
 from groundfault.review.queue import Item, normalize
 from groundfault.review.session import Store
-from groundfault.stats.intervals import Unseen, estimate_unseen
+from groundfault.stats.intervals import Unseen, clopper_pearson, estimate_unseen
 from groundfault.stats.prediction_powered import find_interval
 
 Floats = NDArray[np.float64]
@@ -50,6 +50,10 @@ _MISS = 0.05
 """Chance that an interval misses: the usual one."""
 _HORIZON = 50
 """Labels at which limits are narrowest: fixed, or they would not hold at every look."""
+
+
+Rate = tuple[float | None, float, float]
+"""A share and its limits; None where there is nothing to count."""
 
 
 class CodeCount(Struct, frozen=True, kw_only=True):
@@ -83,7 +87,8 @@ class JudgeValidation(Struct, frozen=True, kw_only=True):
     hits, positives : int
         Labelled runs with the code that the judge flags, and all labelled runs with it.
     tpr : tuple of float
-        The true positive rate: hits among positives, and its exact 95 % limits; None without any.
+        The true positive rate and its 95 % limits, each run weighted by its chance to be drawn;
+        None without any. Where the chances are equal it is hits among positives, and exact.
     rejections, negatives : int
         Labelled runs without the code that the judge does not flag, and all of them.
     tnr : tuple of float
@@ -98,23 +103,26 @@ class JudgeValidation(Struct, frozen=True, kw_only=True):
         where the judge is no better than a coin.
     parts : dict of str to tuple of int
         For each rule hits, positives, rejections and negatives where it holds.
+    rates : dict of str to tuple
+        For each rule the true positive and the true negative rate there, with limits.
     """
 
     code: str
     side: Side
     hits: int
     positives: int
-    tpr: tuple[float | None, float, float]
+    tpr: Rate
     rejections: int
     negatives: int
-    tnr: tuple[float | None, float, float]
+    tnr: Rate
     flagged: int
     graded: int
     share: float
     low: float
     high: float
-    rogan_gladen: tuple[float | None, float, float]
+    rogan_gladen: Rate
     parts: dict[str, tuple[int, int, int, int]] = {}
+    rates: dict[str, tuple[Rate, Rate]] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,6 +353,39 @@ def find_inclusion(cells: NDArray[np.int64], failing: Places, coded: Sequence[in
     of[failing] += 1
     drawn, every = Counter(of[coded].tolist()), Counter(of.tolist())
     return [drawn[cell] / every[cell] for cell in of[coded].tolist()]
+
+
+class WeightedRate(NamedTuple):
+    """The share of runs that are right, with limits, and as successes and trials of equal weight.
+
+    Unequal weights count as fewer trials (Korn and Graubard 1998, Survey Methodology 24:193).
+    """
+
+    ends: Rate
+    counts: tuple[float, float]
+
+
+def weigh(cells: NDArray[np.int64], every: NDArray[np.int64], usable: Bools) -> Floats:
+    """Return for each labelled run how many runs it stands for, those not usable left out."""
+    of, read = Counter(every.tolist()), Counter(cells[usable].tolist())
+    return np.array([of[cell] / max(1, read[cell]) for cell in cells.tolist()])
+
+
+def bound_rate(right: Bools, weights: Floats) -> WeightedRate:
+    """Return the weighted share of runs for which a judge is right, with limits at 95 %.
+
+    Examples
+    --------
+    >>> bound_rate(np.array([True, True, False]), np.ones(3)).counts
+    (2.0, 3.0)
+    """
+    if not len(weights):
+        return WeightedRate((None, 0.0, 1.0), (0.0, 0.0))
+    share = float(weights[right].sum() / weights.sum())
+    trials = round(float(weights.sum() ** 2 / (weights**2).sum()), 6)
+    successes = round(share * trials, 6)
+    low, high = clopper_pearson(successes, trials)
+    return WeightedRate((share, float(low), float(high)), (successes, trials))
 
 
 def bound_shares(

@@ -147,8 +147,8 @@ def clopper_pearson(
 def rogan_gladen(
     flagged: int,
     graded: int,
-    hits: tuple[int, int],
-    rejections: tuple[int, int],
+    hits: tuple[float, float],
+    rejections: tuple[float, float],
     level: float = 0.95,
 ) -> tuple[float | None, float, float]:
     """Estimate a prevalence from an imperfect grader: the share, and its interval.
@@ -157,7 +157,7 @@ def rogan_gladen(
     ----------
     flagged, graded : int
         Members that the grader says have it, and all that it graded.
-    hits, rejections : pair of int
+    hits, rejections : pair of float
         Of labelled members that have it, those that the grader flags, and all of them; of those
         that have it not, those that it does not flag, and all of them.
     level : float
