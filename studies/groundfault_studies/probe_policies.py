@@ -12,8 +12,15 @@ import numpy as np
 
 from groundfault.base.arrays import Floats
 from groundfault.base.progress import Progress, listener
-from groundfault.probes.policies import POLICIES
-from groundfault_lab.probes.arena import WORLDS, compare_with_control, play
+from groundfault.core.plan import Plan
+from groundfault.probes.policies import POLICIES, get
+from groundfault_lab.probes.arena import (
+    WORLDS,
+    compare_with_control,
+    draw_landscape,
+    play,
+    play_policy,
+)
 from groundfault_studies.resuming import Rows, resume_parts
 from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable
 
@@ -25,6 +32,10 @@ BUDGETS = (192, 90)
 REPLICATES, QUICK_REPLICATES = 200, 20
 SEED = 2  # the scale and noise of gp were chosen on landscapes of seed 0
 PAPERS, UNIFORM = "uniform, repeats", "uniform"
+PAIR = ("caps, repeats", PAPERS)
+"""The two policies of the paper, of which it says how many failing prompts both find."""
+LAYOUTS = {"v2": (3, 15), "v4": (4, 24)}
+"""Seeds, and queries of each, of the paper's runs of one model."""
 
 ArenaResults = Mapping[str, Mapping[str, Floats]]
 
@@ -54,11 +65,18 @@ def study(
     progress = listener(progress)
     replicates = replicates or (QUICK_REPLICATES if quick else REPLICATES)
     parts = {
-        f"{budget}, {world}, {replicates}": (world, budget, replicates)
+        f"{budget}, {world}, {policy}, {replicates}": (world, budget, policy, replicates)
         for budget in BUDGETS
         for world in WORLDS
+        for policy in POLICIES
     }
     rows = resume_parts(parts, _part, keep, jobs, progress)
+    shares = {
+        f"overlap, {world}, {shared}, {replicates}": (world, shared, replicates)
+        for shared in (False, True)
+        for world in WORLDS
+    }
+    overlaps = resume_parts(shares, measure_overlap, keep, jobs, progress)
     tables = []
     for budget in BUDGETS:
         played = {world: _scores(rows, budget, world) for world in WORLDS}
@@ -66,18 +84,77 @@ def study(
             _keys(played, budget, replicates),
             *(_against(played, c, budget) for c in (PAPERS, UNIFORM)),
         ]
+    tables.append(_compare_overlaps(overlaps, replicates))
     settings = {"replicates": replicates, "budgets": list(BUDGETS), "batch": 3, "seed": SEED}
     return PaperStudy(
         "probe-policies", "Which policy finds more failing prompts", SOURCE, settings, tuple(tables)
     )
 
 
-def _part(world: str, budget: int, replicates: int) -> Rows:
-    played = play(POLICIES, [world], budget=budget, landscapes=replicates, seed=SEED)[world]
+def _part(world: str, budget: int, policy: str, replicates: int) -> Rows:
+    played = play([policy], [world], budget=budget, landscapes=replicates, seed=SEED)[world]
     return [
         {"budget": budget, "world": world, "policy": name, "found": each.tolist()}
         for name, each in played.items()
     ]
+
+
+def measure_overlap(world: str, shared: bool, replicates: int) -> Rows:
+    """Failing prompts that both policies of the paper find, and that either does: one row a layout.
+
+    Parameters
+    ----------
+    world : str
+    shared : bool
+        Whether both draw components from the same random numbers.
+    replicates : int
+    """
+    rows, plan = [], Plan(seed=SEED)
+    for layout, (seeds, budget) in LAYOUTS.items():
+        counts = np.zeros((replicates, 2))
+        for number in range(replicates):
+            over = draw_landscape(world, plan.rng(f"landscape {world}", number))
+            found = [set[int](), set[int]()]
+            for keys, name in zip(found, PAIR, strict=True):
+                for seed in range(seeds):
+                    asked = play_policy(
+                        get(name),
+                        over,
+                        budget=budget,
+                        batch=3,
+                        plan=plan,
+                        number=number * seeds + seed,
+                        shared=shared,
+                    )
+                    keys |= set(asked[over.wrong[asked]].tolist())
+            counts[number] = len(found[0] & found[1]), len(found[0] | found[1])
+        both, either = counts.sum(axis=0)
+        rows.append({"world": world, "shared": shared, "layout": layout, "share": both / either})
+    return rows
+
+
+def _compare_overlaps(rows: Rows, replicates: int) -> PaperTable:
+    heads = {False: "streams of their own", True: "the same random numbers"}
+    lines = [
+        PaperRow(
+            f"{layout}, {heads[shared]}",
+            {
+                row["world"]: row["share"]
+                for row in rows
+                if (row["layout"], row["shared"]) == (layout, shared)
+            },
+        )
+        for layout in LAYOUTS
+        for shared in heads
+    ]
+    return PaperTable(
+        "Failing prompts that both policies of the paper find",
+        f"As a share of those that either finds, over {replicates} landscapes of each kind; v2 is "
+        "3 seeds of 15 queries, v4 is 4 of 24. The paper has 9 of 13 in v2, over three models, and "
+        "11 of 12 in v4. Tasks come from the same random numbers in all rows.",
+        {world: (world, "rate") for world in WORLDS},
+        tuple(lines),
+    )
 
 
 def _scores(rows: list[dict[str, Any]], budget: int, world: str) -> dict[str, Floats]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from rich.console import Console
 from groundfault.cli.main import probe
 from groundfault.errors import GroundfaultError, InputError, PlanError
 from groundfault.probes import Bank, ComponentGroup, Grammar, Option, Task, generate
-from groundfault.probes.bank.rendering import BankCheck, check
+from groundfault.probes.bank.rendering import BankCheck, check, render
 from groundfault.render.bank_card import make_card
 from groundfault.render.markdown import markdown
 from groundfault.render.terminal import show
@@ -330,3 +331,22 @@ def test_a_table_that_makes_no_bank(tmp_path: Path, arguments: list[str], messag
 
 def test_columns_without_a_table() -> None:
     assert "--rule is about --from" in str(run("init", "nowhere", "--rule", "exact").exception)
+
+
+def test_a_group_may_reword_the_question() -> None:
+    same = ("facts", "operations", "relations", "answer")
+    wording = ComponentGroup(
+        "wording", (Option("plain", "{question}"), Option("low", "{low}")), same
+    )
+    grammar = Grammar("g", (wording,), layout="{wording}\n\nWrite only the number.")
+    task = Task(id="t", question="Is 5 MORE than 4?", answer="5", rule="integer")
+    bank = Bank("b", (replace(task, slots={"low": "is 5 more than 4?"}), replace(task, id="u")))
+    plain, low = (render(bank, grammar, "t", (name,)) for name in ("plain", "low"))
+    assert plain.prompt.startswith("Is 5 MORE than 4?\n\nWrite")
+    # the question's own numbers give nothing away
+    assert (low.prompt.split("\n")[0], plain.errors, low.errors) == ("is 5 more than 4?", (), ())
+    assert render(bank, grammar, "u", ("low",)).errors == (
+        "the task has no low, which wording = low needs",
+    )
+    with pytest.raises(InputError, match=r"the layout must hold \{wording\}, each once"):
+        Grammar("g", (wording,), layout="{question}{wording}")

@@ -12,10 +12,12 @@ import pytest
 from groundfault.core.plan import Plan
 from groundfault.errors import PlanError
 from groundfault.probes.policies import (
+    DEFAULT,
     POLICIES,
     Capped,
     Caps,
     GaussianThompson,
+    Hierarchical,
     PromptHistory,
     StratifiedPrompts,
     UniformPrompts,
@@ -23,7 +25,15 @@ from groundfault.probes.policies import (
     _list_respects,
     get,
 )
-from groundfault_lab.probes.arena import SIZES, TASKS, WORLDS, arena, draw_landscape, play_policy
+from groundfault_lab.probes.arena import (
+    SIZES,
+    TASKS,
+    WORLDS,
+    Landscape,
+    arena,
+    draw_landscape,
+    play_policy,
+)
 from groundfault_lab.testing import check_probe_policy
 
 FRESH = [name for name in POLICIES if "repeats" not in name]
@@ -395,3 +405,37 @@ def test_an_arena_that_cannot_be(arguments: dict[str, object], message: str) -> 
 def test_the_gaussian_policy_has_no_repeats_when_all_but_few_are_asked() -> None:
     history = make_history(list(range(484)), [False] * 484)
     assert sorted(ask(GaussianThompson(), history)) == [484, 485]
+
+
+def test_the_worth_of_a_new_task_buys_tasks_and_keeps_more_prompts_than_chance() -> None:
+    """Eight tasks of 30 fail in every prompt, the others mostly under one option. Pure greed stays
+    with the eight."""
+
+    def count(name: str) -> tuple[float, float]:
+        found = []
+        for number in range(8):
+            rng = np.random.default_rng(number)
+            wrong = rng.random((30, 16)) < np.where(np.arange(16) < 4, 0.7, 0.25)
+            wrong[:8] = True
+            over = Landscape(wrong.ravel(), wrong.ravel(), 30, (4, 4))
+            keys = play_policy(
+                get(name), over, budget=90, batch=3, plan=Plan(seed=0), number=number
+            )
+            failing = np.unique(keys[over.wrong[keys]])
+            found.append((len(failing), len(np.unique(failing // 16))))
+        return tuple(np.mean(found, axis=0).tolist())
+
+    uniform, greedy, ours = map(count, ("uniform", "hierarchical", DEFAULT))
+    assert greedy[1] < uniform[1] < ours[1]
+    assert uniform[0] < ours[0] < greedy[0]
+
+
+def test_a_task_whose_answer_is_on_its_way_is_no_new_one() -> None:
+    history = PromptHistory(3, (2,), np.array([0]), np.array([True]), 2, 9)
+    policy, scores = get("hierarchical, new_task=3"), np.zeros(6)
+    assert isinstance(policy, Hierarchical)
+    before, after = (policy.value_keys(scores, each) for each in (history, history.after(4)))
+    low, high = before[0], before[2]
+    assert before.tolist() == [low, low, high, high, high, high]
+    assert after.tolist() == [low, low, high, high, low, low]
+    assert low < high

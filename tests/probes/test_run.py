@@ -660,7 +660,7 @@ def test_the_command(home: Path) -> None:
     content = json.loads(CliRunner().invoke(cli, [*call, "--json", "-"]).output)
     assert content["other_models"] == []
     assert content["counts"][0] == {
-        "policy": "hierarchical",
+        "policy": "hierarchical, new_task=0.2",
         "seed": 0,
         "queries": 15,
         "match": 15,

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from groundfault.probes.bank.rendering import probes
+from groundfault.probes.policies import DEFAULT
 from groundfault_studies import probe_networks
 from groundfault_studies.known_holes import FOLDER, find_folder
 from groundfault_studies.network_bank import EXTRAS, GRAMMAR, make_bank, spell
@@ -83,8 +84,8 @@ def test_policies_without_repeats_get_to_the_end_of_a_bank() -> None:
     assert tables[0].rows[0].here["rate"] == wrong.mean()
     by_policy = {row.label: row.here for row in tables[1].rows}
     # the default against itself has no interval
-    assert by_policy["hierarchical"]["m default"] is None
-    assert by_policy["gp"]["m keys"] == by_policy["hierarchical"]["m keys"]
+    assert by_policy[DEFAULT]["m keys"] is by_policy[DEFAULT]["m tasks"] is None
+    assert by_policy["gp"]["m found"] == by_policy[DEFAULT]["m found"]
 
 
 @needs_data

@@ -299,9 +299,20 @@ class LeaderboardRow:
 
 
 def play_policy(
-    policy: PromptPolicy, over: Landscape, *, budget: int, batch: int, plan: Plan, number: int
+    policy: PromptPolicy,
+    over: Landscape,
+    *,
+    budget: int,
+    batch: int,
+    plan: Plan,
+    number: int,
+    shared: bool = False,
 ) -> Keys:
-    """Return the keys that a policy asks: shape (budget,), or fewer where none is left."""
+    """Return the keys that a policy asks: shape (budget,), or fewer where none is left.
+
+    With ``shared`` all policies draw components from one stream, as they always do tasks.
+    """
+    own = "components" if shared else f"components {policy.name}"
     keys = np.empty(0, dtype=np.intp)
     batches = -(-budget // batch)
     for turn in range(1, batches + 1):
@@ -310,7 +321,7 @@ def play_policy(
         )
         # the same tasks for every policy on a landscape, other ones on the next
         counter = number * batches + turn
-        streams = (plan.rng(name, counter) for name in ("tasks", f"components {policy.name}"))
+        streams = (plan.rng(name, counter) for name in ("tasks", own))
         more = policy.ask(history, min(batch, budget - len(keys)), *streams)
         if not len(more):
             break

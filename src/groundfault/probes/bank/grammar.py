@@ -22,6 +22,7 @@ from groundfault.probes.bank.bank import SHIPPED
 Assignment = tuple[str, ...]
 
 PLACE = re.compile(r"\{(\w+)\}")
+QUESTION = "question"
 KEEPS = ("wording", "facts", "operations", "relations", "answer")
 """What a group can promise not to change: the question's wording, its facts, its operations, its
 relations, and which answers are right. That ``wording`` is kept is checked on every prompt;
@@ -37,7 +38,8 @@ _MAX_ASSIGNMENTS = 10_000_000
 class Option:
     """One wording of a group.
 
-    Its text may hold ``{slot}``, which a task fills; an empty text adds nothing to the prompt.
+    Its text may hold ``{slot}``, which a task fills, and ``{question}``; an empty text adds nothing
+    to the prompt.
     """
 
     name: str
@@ -46,7 +48,7 @@ class Option:
     @property
     def slots(self) -> tuple[str, ...]:
         """Return the slots that a task must fill for this option."""
-        return tuple(dict.fromkeys(PLACE.findall(self.text)))
+        return tuple(dict.fromkeys(name for name in PLACE.findall(self.text) if name != QUESTION))
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,11 @@ class ComponentGroup:
                 f"{', '.join(KEEPS)}"
             )
 
+    @property
+    def rewords(self) -> bool:
+        """Tell whether its options stand for the question, the first for the question as it is."""
+        return self.options[0].text == f"{{{QUESTION}}}"
+
 
 @rename_members(chosen="options_of")
 @dataclass(frozen=True, eq=False)
@@ -95,7 +102,8 @@ class Grammar:
     groups : tuple of Group
     layout : str
         The prompt, with ``{question}`` and the name of each group in braces, each once. Blank lines
-        that an empty component leaves are closed up.
+        that an empty component leaves are closed up. If the plain option of a group is
+        ``{question}``, the other options of that group reword it, and the layout leaves it out.
     longest : int
         Most characters of a prompt.
     about : str
@@ -125,10 +133,11 @@ class Grammar:
         names = [group.name for group in self.groups]
         _check_names(where, "group", names)
         places = PLACE.findall(self.layout)
+        needed = [*[QUESTION] * self.is_verbatim, *names]
         # a group without a place would be an option that changes nothing, and be compared all the
         # same
-        if sorted(places) != sorted(["question", *names]):
-            braces = ", ".join(f"{{{name}}}" for name in ("question", *names))
+        if sorted(places) != sorted(needed):
+            braces = ", ".join(f"{{{name}}}" for name in needed)
             raise InputError(
                 f"{where}: the layout must hold {braces}, each once, and nothing else in braces"
             )
@@ -138,6 +147,11 @@ class Grammar:
             raise InputError(
                 f"{where} has {len(self):,} assignments; at most {_MAX_ASSIGNMENTS:,} are allowed"
             )
+
+    @property
+    def is_verbatim(self) -> bool:
+        """Tell whether every prompt holds the question as it is."""
+        return not any(group.rewords for group in self.groups)
 
     def __len__(self) -> int:
         """Return the number of assignments."""

@@ -13,7 +13,7 @@ from groundfault.base.streams import stream
 from groundfault.core.equivalence import compare, numbers
 from groundfault.errors import InputError, PlanError
 from groundfault.probes.bank.bank import Bank, Task
-from groundfault.probes.bank.grammar import PLACE, Assignment, Grammar, Option
+from groundfault.probes.bank.grammar import PLACE, QUESTION, Assignment, Grammar, Option
 
 _GAPS = re.compile(r"\n(?:[ \t]*\n){2,}")
 
@@ -98,7 +98,7 @@ def render(
     }
     # in one pass: a question that holds braces is text, and no place
     prompt = PLACE.sub(
-        lambda place: {**parts, "question": subject.question}[place[1]], grammar.layout
+        lambda place: {**parts, QUESTION: subject.question}[place[1]], grammar.layout
     )
     # the question keeps its own blank lines
     around = [_GAPS.sub("\n\n", part) for part in prompt.split(subject.question)]
@@ -151,7 +151,8 @@ def rebuild(bank: Bank, grammar: Grammar, record: Mapping[str, Any]) -> Probe:
 
 
 def _fill(option: Option, task: Task) -> str:
-    return PLACE.sub(lambda place: task.slots.get(place[1], place[0]), option.text)
+    texts = {**task.slots, QUESTION: task.question}
+    return PLACE.sub(lambda place: texts.get(place[1], place[0]), option.text)
 
 
 def _find_errors(
@@ -159,12 +160,13 @@ def _find_errors(
 ) -> Iterator[str]:
     if len(prompt) > grammar.longest:
         yield f"the prompt is longer than {grammar.longest:,} characters"
-    for anchor in task.anchors or (task.question.strip(),):
+    whole = (task.question.strip(),) if grammar.is_verbatim else ()
+    for anchor in task.anchors or whole:
         if anchor not in prompt:
             yield f"the prompt has lost the anchor {anchor!r}"
     # a metamorphic relation compares answers to one question: its wording has to survive
-    if task.question.strip() not in prompt and any(
-        "wording" in group.keeps for group in grammar.groups
+    if any("wording" in group.keeps for group in grammar.groups) and any(
+        question not in prompt for question in whole
     ):
         yield "the question's wording has changed"
     for group, option in zip(grammar.groups, options, strict=True):
@@ -172,7 +174,7 @@ def _find_errors(
         if empty:
             yield f"the task has no {empty[0]}, which {group.name} = {option.name} needs"
         # a component that gives the key away measures reading, and no error can be found
-        elif _reveals_key(task, option, parts[group.name]):
+        elif not group.rewords and _reveals_key(task, option, parts[group.name]):
             yield f"{group.name} = {option.name} gives the answer away"
 
 

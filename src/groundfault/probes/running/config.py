@@ -14,7 +14,7 @@ from groundfault.errors import PlanError
 from groundfault.models import Question
 from groundfault.probes import policies
 from groundfault.probes.bank import toml_tables
-from groundfault.probes.policies import PromptPolicy
+from groundfault.probes.policies import DEFAULT, PromptPolicy
 
 _DECODING = ("temperature", "top_p", "max_tokens", "seed", "stop", "extra")
 _HUGE = 1e300  # just below the largest float, 1.8e308
@@ -72,7 +72,7 @@ class Config:
 
     bank: Path
     grammar: Path
-    policies: Sequence[str] = ("stratified", "hierarchical")
+    policies: Sequence[str] = ("stratified", DEFAULT)
     seeds: Sequence[int] = (0, 1, 2)
     iterations: int | None = None
     batch: int = 3
