@@ -309,21 +309,22 @@ class Permuter:
 
         language = self.language
         if name == "set":
-            places = np.concatenate(list(language.values.values()))
-            ends = np.cumsum([0, *(len(v) for v in language.values.values())])
-            # that no unit has both is one unit here: no set has so few
-            units = np.maximum(language.pair_support[:, places], 1).astype(np.float32, order="C")
-            own = (
-                language.plain,
-                language.family,
-                ends,
-                language.plain[places],
-                units,
-                0.25 / units,
-            )
-            needed = find_needed(self.table, self.rate, NO_BAR)
-            common = (self.rate, passing, needed, self.table)
-            return find_least_set, (*own, *common, tabulate_reach(self.table, self.rate))
+            # the first values of all families, the largest first, then their second ones: those of
+            # as many families are then next to each other
+            ranked = sorted(language.values.values(), key=len, reverse=True)
+            turns = [[v[s] for v in ranked if len(v) > s] for s in range(len(ranked[0]))]
+            places, ends = np.concatenate(turns), np.cumsum([0, *map(len, turns)])
+            of_family = (np.sort(language.pair_support[:, v], axis=1) for v in ranked)
+            largest = np.stack([v[:, -MAX_SET:].sum(axis=1) for v in of_family], axis=1)
+            room = 1 - np.minimum(largest / self.units, 0.5).astype(np.float32)
+            units = language.pair_support[:, places].astype(np.float32, order="C")
+            # a value of few units is in no set
+            inverse = np.where(units < FEW, np.float32(0), 0.25 / np.maximum(units, 1))
+            own = (language.plain, language.family, ends, language.plain[places])
+            own += (units, inverse, room)
+            common = (self.rate, passing, find_needed(self.table, self.rate, NO_BAR), self.table)
+            reach = tabulate_reach(self.table, self.rate, self.units)
+            return find_least_set, (*own, *common, reach)
         right, allowed, support = self._list_pairs(name)
         pairs = limit_pairs(allowed, support, self.table, self.rate, passing, bar)
         return find_least_pair, (language.plain, right, *pairs)

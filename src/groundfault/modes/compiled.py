@@ -205,11 +205,11 @@ def _count_columns(
 
     Only so where the places are unsigned: of signed ones each is asked whether it is negative.
     """
-    counts[first:last] = 0
     for w in range(len(columns)):
         word = columns[w, place]
         for j in range(first, last):
-            counts[j] += np.int32(popcount(word & others[w, j]))
+            shared = np.int32(popcount(word & others[w, j]))
+            counts[j] = counts[j] + shared if w else shared
 
 
 @njit(cache=True, nogil=True)
@@ -261,6 +261,7 @@ def find_least_set(
     values: Ints,
     support: Table,
     inverse: Table,
+    room: Table,
     rate: float,
     passing: bool,
     needed: Ints,
@@ -272,37 +273,42 @@ def find_least_set(
     of a family, in every ``step``-th context.
 
     The squared excess of a subset over its size is no more than the sum of its values' (Cauchy and
-    Schwarz), and ``reach`` says how far that goes: few families have their subsets looked up.
+    Schwarz); over ``room``, the least share of the units that a set leaves out, it bounds the
+    squared deviation, and ``reach`` says how far that goes: few families are looked up.
     """
     most = int((len(table) - 1) / MOST / 2)
     sign, mean = np.float32(-1 if passing else 1), np.float32(1.0 - rate if passing else rate)
-    z = np.zeros(TOP_VALUES)
+    z, some_families = np.zeros(TOP_VALUES), np.uint64(ends[1])
     errors, sizes = np.zeros(TOP_VALUES, np.int64), np.zeros(TOP_VALUES, np.int64)
     members, set_errors, set_sizes = np.zeros((3, 1 << TOP_VALUES), np.int64)
+    total = np.zeros(ends[1], np.float32)
     for b in range(len(columns)):
         held, counts = columns[b][:, values], np.zeros(len(values), np.int32)
-        surprise, enough = np.zeros(len(values), np.float32), 0
-        lowest = least[b]
+        lowest, enough = least[b], 0
         for c in range(0, len(contexts), step):
             _count_columns(
                 columns[b], contexts[c], held, np.uint64(0), np.uint64(len(values)), counts
             )
-            for v in range(len(values)):
-                above = sign * (np.float32(counts[v]) - mean * support[c, v])
-                above = above + abs(above)  # twice what is above 0: several at once, unlike max
-                surprise[v] = above * above * inverse[c, v]
-            for f in range(len(ends) - 1):
-                if families[values[ends[f]]] == families[contexts[c]]:
-                    continue
-                total = np.float32(0.5 / REACH)  # more than rounding takes off a bound
-                for v in range(np.uint64(ends[f]), np.uint64(ends[f + 1])):
-                    total += surprise[v]
-                while enough < len(reach) and reach[enough] >= lowest:
-                    enough += 1
-                if total * REACH < enough:
+            total[:] = 0.5 / REACH  # more than rounding takes off a bound
+            for s in range(len(ends) - 1):
+                start = np.uint64(ends[s])
+                for f in range(np.uint64(ends[s + 1]) - start):
+                    above = sign * (np.float32(counts[start + f]) - mean * support[c, start + f])
+                    above = above + abs(above)  # twice what is above 0: several at once, unlike max
+                    total[f] += above * above * inverse[c, start + f]
+            while enough < len(reach) and reach[enough] >= lowest:
+                enough += 1
+            hits, bound = np.int32(0), np.float32(enough / REACH)
+            for f in range(some_families):
+                hits += np.int32(total[f] >= bound * room[c, f])
+            for f in range(ends[1] if hits else 0):
+                if total[f] < bound * room[c, f] or families[values[f]] == families[contexts[c]]:
                     continue
                 kept = 0
-                for v in range(ends[f], ends[f + 1]):
+                for s in range(len(ends) - 1):
+                    v = ends[s] + f
+                    if v >= ends[s + 1]:
+                        break
                     size = np.int64(support[c, v])
                     k = size - counts[v] if passing else counts[v]
                     if size < FEW or k <= size * rate:

@@ -376,9 +376,9 @@ def tabulate_tails(units: int, errors: int) -> Counts:
     return table
 
 
-def tabulate_reach(table: Counts, rate: float) -> Counts:
+def tabulate_reach(table: Counts, rate: float, units: int) -> Counts:
     """Return the least log tail of rules for at most half of the units, by excess squared over
-    size: up to each multiple of 1 / `REACH`."""
+    size and share outside: up to each multiple of 1 / `REACH`."""
     from groundfault.modes.compiled import REACH
 
     reach = np.zeros(int(REACH * _DEVIATIONS**2), dtype=np.float32)
@@ -387,7 +387,8 @@ def tabulate_reach(table: Counts, rate: float) -> Counts:
     for first in range(1, half + 1, step):
         s = np.arange(first, min(first + step, half + 1))[:, None]
         excess = (s * rate).astype(np.int64) + np.arange(table.shape[1]) - s * rate
-        places = np.minimum(REACH * np.maximum(excess, 0) ** 2 / s, len(reach) - 1).astype(np.intp)
+        squares = REACH * np.maximum(excess, 0) ** 2 / (s * (1 - s / units))
+        places = np.minimum(squares, len(reach) - 1).astype(np.intp)
         some = table[s[:, 0]]
         np.minimum.at(reach, places, np.where(np.isfinite(some), some, 0))
     return np.minimum.accumulate(reach)
