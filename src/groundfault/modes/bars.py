@@ -321,10 +321,10 @@ class Permuter:
             # a value of few units is in no set
             inverse = np.where(units < FEW, np.float32(0), 0.25 / np.maximum(units, 1))
             own = (language.plain, language.family, ends, language.plain[places])
-            own += (units, inverse, room)
+            tables = (units, inverse, room)
             common = (self.rate, passing, find_needed(self.table, self.rate, NO_BAR), self.table)
             reach = tabulate_reach(self.table, self.rate, self.units)
-            return find_least_set, (*own, *common, reach)
+            return find_least_set, (*own, *tables, *common, reach)
         right, allowed, support = self._list_pairs(name)
         pairs = limit_pairs(allowed, support, self.table, self.rate, passing, bar)
         return find_least_pair, (language.plain, right, *pairs)
