@@ -375,7 +375,7 @@ def test_a_name_is_told_in_any_order() -> None:
             "order of the policy exhaustive must be one of seeded, canonical",
         ),
         ("gp, noise=0", "noise above 0"),
-        ("hierarchical, weight=-1", "weight above 0"),
+        ("hierarchical, weight=-1", "weight > 0"),
         ("gp, most=0", "at least 1 query of a task"),
         ("gp, most=1.5", "most must be a number"),
     ],

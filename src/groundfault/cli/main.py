@@ -67,7 +67,12 @@ _PROBE = {
     "run": ("probe", "Ask a model the prompts of CONFIG within its budget."),
 }
 _PROBE_REPORT = "groundfault_lab.commands.probe_report"
+_PERTURB = "groundfault_lab.commands.perturb"
 _PROBE_PACKAGE = {
+    "perturb": (_PERTURB, "Add typos, contractions, names and other changes to a bank."),
+    "expect": (_PERTURB, "Test if answers rise, fall, stay or change as they must."),
+    "propose": (_PERTURB, "Let a model write variants of the tasks that failed in RUNS."),
+    "keep": (_PERTURB, "Make a bank of the variants in VARIANTS that a person kept."),
     "report": (_PROBE_REPORT, "Report the results of RUNS after review."),
     "release": (_PROBE_REPORT, "Write a package of RUNS to publish."),
     "arena": (_PROBE_REPORT, "Compare policies by the failing prompts that they find."),

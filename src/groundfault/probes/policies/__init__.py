@@ -215,8 +215,8 @@ class Hierarchical(_ThompsonSampling):
     weight : float
         Queries that the overall rate counts as, for each task and option.
     new_task : float
-        Worth of a first failing prompt of a task, beyond that of any failing prompt, which is 1:
-        with 0 the policy finds most prompts, and fewer tasks than `UniformPrompts`.
+        Worth of a task's first failing prompt beyond that of any, which is 1; with 0 the policy
+        finds most prompts, in few tasks.
     """
 
     weight: float = 2.0
@@ -225,9 +225,7 @@ class Hierarchical(_ThompsonSampling):
 
     def __post_init__(self) -> None:
         if not (0 < self.weight < np.inf and 0 <= self.new_task < np.inf):
-            raise PlanError(
-                "the policy hierarchical needs a weight above 0, and new_task at least 0"
-            )
+            raise PlanError("the policy hierarchical needs weight > 0 and new_task >= 0")
 
     def value_keys(self, scores: Floats, history: PromptHistory) -> Floats:
         """Return the logarithm of the expected worth of each key."""
@@ -394,8 +392,7 @@ _USUAL: tuple[NamedPolicy, ...] = (
 _KINDS: dict[str, Any] = {policy.kind: type(policy) for policy in _USUAL}
 
 DEFAULT = "hierarchical, new_task=0.2"
-"""Found more prompts and more tasks than `UniformPrompts` on real networks; see the page on the
-papers. With a larger ``new_task`` it gives up prompts and hardly finds more tasks."""
+"""Finds more prompts and more tasks than `UniformPrompts` on real networks (page on the papers)."""
 
 POLICIES: dict[str, PromptPolicy] = {policy.name: policy for policy in _USUAL}
 """Policies by name, with their usual settings; `get` knows all others."""

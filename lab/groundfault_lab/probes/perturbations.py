@@ -1,0 +1,221 @@
+"""Perturbations: ready families of changes to a question or its prompt that keep the answer.
+
+The families are those that HELM (Liang et al. 2022) and CheckList (Ribeiro et al. 2020) describe;
+code and lexicons are our own. A family of `WORDINGS` changes the question itself, one of `AROUND`
+adds a sentence to the prompt. A change that a task does not allow makes no prompt."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from groundfault.base.reading import read_beside
+from groundfault.base.streams import stream
+from groundfault.core.equivalence import normal
+from groundfault.errors import InputError, require_name
+from groundfault.probes.bank.bank import Bank, Task
+from groundfault.probes.bank.grammar import ComponentGroup, Grammar, Option
+
+Change = Callable[[str, np.random.Generator], str]
+
+_SAME = ("facts", "operations", "relations", "answer")
+_LEXICONS: dict[str, Any] = tomllib.loads(read_beside(__file__, "perturbations.toml"))
+_WORDS_A_TYPO = 8  # one typo in eight words, at least one: as in text typed in a hurry
+_MIN_LETTERS = 5  # of a word with a typo: shorter ones become other words
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
+).split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+# neither part of a word, of a longer number, of a share, a price or a formula
+_NUMBER = re.compile(
+    r"(?<![\w.,:/$€£+*^=#-])(?<![-+*/=^#×] )\d{1,2}(?![\w%:/^°]|[.,]\d|\s*[-+*/=^#×])"
+)
+_OPTION = re.compile(r"^\s*\(?[A-H][).:]\s", re.IGNORECASE)
+
+
+def perturb(
+    bank: Bank, families: Sequence[str] | None = None, *, seed: int = 0
+) -> tuple[Bank, Grammar]:
+    """Return a bank whose tasks have their perturbed wordings as slots, and the grammar of them.
+
+    Parameters
+    ----------
+    bank : Bank
+    families : sequence of str, optional
+        Of `WORDINGS` and `AROUND`; left out, all wordings, politeness and distractors.
+    seed : int
+        Of what is drawn: letters, names, orders.
+
+    Raises
+    ------
+    InputError
+        If no task allows any of the wordings.
+    PlanError
+        If a family is unknown.
+    """
+    for family in families or ():
+        require_name("family", family, dict.fromkeys((*WORDINGS, *AROUND)))
+    chosen = families or (*WORDINGS, "politeness", "distractor")
+    wordings = [name for name in WORDINGS if name in chosen]
+    tasks = tuple(_add_wordings(task, wordings, seed) for task in bank)
+    options = (Option("plain", "{question}"), *(Option(name, f"{{{name}}}") for name in wordings))
+    around = [name for name in AROUND if name in chosen]
+    groups = (
+        ComponentGroup("wording", options, _SAME),
+        *(ComponentGroup(name, _list_options(name), _SAME) for name in around),
+    )
+    # a prompt always says where the answer stands
+    places = {name: f"{{{name}}}" for name in ("wording", *around)}
+    places.setdefault("format", _LEXICONS["around"]["format"]["line"])
+    order = ("politeness", "instruction", "wording", "distractor", "format")
+    layout = "\n\n".join(places[name] for name in order if name in places)
+    name = f"{bank.name}-perturbed"
+    grammar = Grammar(name, groups, layout).fitting({slot for task in tasks for slot in task.slots})
+    if wordings and len(grammar.groups[0].options) == 1:
+        raise InputError(f"no question of {bank.name!r} allows these changes; name other families")
+    return replace(bank, name=name, tasks=tasks), replace(grammar, name=name)
+
+
+def _list_options(family: str) -> tuple[Option, ...]:
+    options = tuple(Option(name, text) for name, text in _LEXICONS["around"][family].items())
+    # what a prompt says anyway has a plain wording; the rest may be absent
+    return options if family in ("instruction", "format") else (Option("none"), *options)
+
+
+def _add_wordings(task: Task, wordings: Sequence[str], seed: int) -> Task:
+    slots = dict(task.slots)
+    for name in wordings:
+        rng = stream(seed, f"perturbation {name} of {task.id}")
+        text = WORDINGS[name](task.question, rng)
+        if text != task.question and _keeps_answer(task, text):
+            slots[name] = text
+    # anchors are parts of the plain wording
+    return replace(task, slots=slots, anchors=())
+
+
+def _keeps_answer(task: Task, text: str) -> bool:
+    """Tell whether a key that the question spells out is still in the changed wording."""
+    key = normal(task.answer)
+    # a number written out is the same number
+    is_number = task.rule in ("integer", "numeric")
+    return is_number or key not in normal(task.question) or key in normal(text)
+
+
+def add_typos(text: str, rng: np.random.Generator) -> str:
+    """Swap two letters inside some words: lower-case ones of five letters or more."""
+    words = [m for m in re.finditer(r"\b[a-z]+\b", text) if len(m[0]) >= _MIN_LETTERS]
+    count = min(len(words), max(1, len(text.split()) // _WORDS_A_TYPO))
+    letters = list(text)
+    for number in rng.choice(len(words), count, replace=False) if words else ():
+        start = words[number].start() + int(rng.integers(1, len(words[number][0]) - 2))
+        letters[start : start + 2] = reversed(letters[start : start + 2])
+    return "".join(letters)
+
+
+def misspell(text: str, rng: np.random.Generator) -> str:  # noqa: ARG001
+    """Replace words by common misspellings."""
+    return _replace(text, _LEXICONS["misspellings"])
+
+
+def contract(text: str, rng: np.random.Generator) -> str:  # noqa: ARG001
+    """Write contractions: *do not* becomes *don't*."""
+    return _replace(text, _LEXICONS["contractions"])
+
+
+def expand(text: str, rng: np.random.Generator) -> str:  # noqa: ARG001
+    """Write contractions out: *don't* becomes *do not*."""
+    return _replace(text.replace("’", "'"), [pair[::-1] for pair in _LEXICONS["contractions"]])
+
+
+def rename_people(text: str, rng: np.random.Generator) -> str:
+    """Give people other first names of the same kind, each the same one throughout."""
+    for names in _LEXICONS["names"]:
+        used = [name for name in names if re.search(rf"\b{name}\b", text)]
+        others = [name for name in names if name not in used]
+        new = dict(zip(used, rng.permutation(others).tolist(), strict=False))
+        if new:
+            pattern = re.compile(rf"\b({'|'.join(new)})\b")
+            text = pattern.sub(partial(_look_up, new), text)
+    return text
+
+
+def spell_numbers(text: str, rng: np.random.Generator) -> str:  # noqa: ARG001
+    """Write numbers below 100 as words, but those of formulas, prices and shares."""
+    return _NUMBER.sub(lambda match: _spell(int(match[0])), text)
+
+
+def stretch_spaces(text: str, rng: np.random.Generator) -> str:
+    """Put one to three spaces where one is."""
+    return re.sub(r"(?<=\S) (?=\S)", lambda _: " " * int(rng.integers(1, 4)), text)
+
+
+def break_lines(text: str, rng: np.random.Generator) -> str:  # noqa: ARG001
+    """Write each sentence on a line of its own."""
+    return re.sub(r"(?<=[.!?]) (?=[A-Z])", "\n", text)
+
+
+def shuffle_options(text: str, rng: np.random.Generator) -> str:
+    """Put the options of a choice, lines such as *B) blue*, in another order, letters and all."""
+    lines = text.split("\n")
+    places = [number for number, line in enumerate(lines) if _OPTION.match(line)]
+    order = rng.permutation(len(places))
+    if len(places) > 1 and (order == np.arange(len(places))).all():
+        order = np.roll(order, 1)
+    old = list(lines)
+    for place, number in zip(places, order, strict=True):
+        lines[place] = old[places[number]]
+    return "\n".join(lines)
+
+
+def _look_up(new: Mapping[str, str], match: re.Match[str]) -> str:
+    return new[match[0]]
+
+
+WORDINGS: dict[str, Change] = {
+    "typos": add_typos,
+    "misspellings": misspell,
+    "lower": lambda text, _: text.lower(),
+    "upper": lambda text, _: text.upper(),
+    "contractions": contract,
+    "expansions": expand,
+    "names": rename_people,
+    "number_words": spell_numbers,
+    "spaces": stretch_spaces,
+    "lines": break_lines,
+    "options": shuffle_options,
+}
+"""Changes of a question by name; a text that they leave as it is makes no wording."""
+
+AROUND = tuple(_LEXICONS["around"])
+"""Families of sentences around a question: politeness, distractor, instruction, format."""
+
+
+def _replace(text: str, pairs: Sequence[tuple[str, str]]) -> str:
+    new = dict(pairs)
+
+    def swap(match: re.Match[str]) -> str:
+        word = new[match[0].lower()]
+        return word[0].upper() + word[1:] if match[0][0].isupper() else word
+
+    return _compile(tuple(new)).sub(swap, text)
+
+
+@cache
+def _compile(words: tuple[str, ...]) -> re.Pattern[str]:
+    # the longest first, so that "does not" is no "do"
+    ordered = sorted(map(re.escape, words), key=len, reverse=True)
+    return re.compile(rf"\b({'|'.join(ordered)})\b", re.IGNORECASE)
+
+
+def _spell(number: int) -> str:
+    if number < len(_ONES):
+        return _ONES[number]
+    tens, ones = divmod(number, 10)
+    return _TENS[tens - 2] + (f"-{_ONES[ones]}" if ones else "")
