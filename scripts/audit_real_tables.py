@@ -1,9 +1,9 @@
-"""Failure modes of real results, as Markdown: the lists of the book's page about them.
+"""Failure modes of real results, as Markdown: the lists of a page of results.
 
     python scripts/make_language_table.py languages.parquet fresh.parquet
     python scripts/audit_real_tables.py ../shared/data/real languages.parquet fresh.parquet
 
-The page is ``docs/explanation/gallery.md``. Every audit has default settings;
+The page is ``studies/results/real-tables.md``. Every audit has default settings;
 where a table has several benchmarks, a second one holds them fixed. Columns that describe the
 answer are left out, everything else describes the example. The last column of each list holds a
 rule against what the audit did not see: other models' answers to the same examples, or messages

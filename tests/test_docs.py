@@ -651,6 +651,15 @@ def glossary() -> Iterator[str]:
 
 
 @pytest.mark.slow
+def test_the_gallery_shows_what_audits_print(tmp_path: Path, shared: Path) -> None:
+    page = tmp_path / "gallery.md"
+    page.write_bytes((DOCS / "explanation" / "gallery.md").read_bytes())
+    words = [sys.executable, str(ROOT / "scripts" / "gallery.py"), str(shared / "real"), str(page)]
+    subprocess.run(words, check=True)
+    assert page.read_text("utf-8") == (DOCS / "explanation" / "gallery.md").read_text("utf-8")
+
+
+@pytest.mark.slow
 def test_the_book_builds_without_a_warning(tmp_path: Path) -> None:
     for needed in ("sphinx", "furo", "myst_parser"):
         pytest.importorskip(needed, reason="pip install -e '.[docs]'")
