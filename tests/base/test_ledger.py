@@ -672,7 +672,7 @@ def test_a_url_that_cannot_be_used_is_one_clear_error_without_the_password(
 
 
 def _take(salt: str, rows: slice = slice(None), start: int = 0) -> RowSample:
-    names = [f"q{i}" for i in range(start, start + 200)]
+    names = [f"q{i}".encode() for i in range(start, start + 200)]
     outcomes = np.array([float(i * i % 5 == 1) for i in range(start, start + 200)])
     return sample_rows(names[rows], outcomes[rows], salt)
 

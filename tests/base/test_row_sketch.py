@@ -20,7 +20,7 @@ from groundfault.errors import LedgerError
 
 SALT = "0a" * 16
 RNG = np.random.default_rng(4)
-NAMES = [f"q{i}" for i in range(12_000)]
+NAMES = [f"q{i}".encode() for i in range(12_000)]
 FAILURES = (RNG.random(len(NAMES)) < 0.2).astype(float)
 
 
@@ -64,7 +64,7 @@ def test_other_outcomes_under_the_same_names_are_another_table(rate: float) -> N
 
 
 def test_other_names_or_another_salt_have_nothing_in_common() -> None:
-    other = sample_rows([f"x{name}" for name in NAMES], FAILURES, SALT)
+    other = sample_rows([b"x" + name for name in NAMES], FAILURES, SALT)
     assert measure_overlap(other, WHOLE) == 0
     salted = sample_rows(NAMES, FAILURES, "0b" * 16)
     assert measure_overlap(salted, WHOLE) == 0

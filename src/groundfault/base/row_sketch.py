@@ -112,7 +112,7 @@ class RowSample:
 
 
 def sample_rows(
-    names: Sequence[str],
+    names: Sequence[bytes],
     outcomes: NDArray[np.float64],
     salt: str,
     logs: Sequence[str] | None = None,
@@ -122,8 +122,8 @@ def sample_rows(
 
     Parameters
     ----------
-    names : sequence of str, length n
-        What each row is known by; no two alike.
+    names : sequence of bytes, length n
+        UTF-8 that each row is known by; no two alike.
     outcomes : float array, shape (n,)
         No NaN.
     salt : str
@@ -135,11 +135,8 @@ def sample_rows(
     """
     secret = bytes.fromhex(salt)
     # the first `DIGITS` digits of MD5
-    md5s = (
-        hashlib.md5(name.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()[:4]
-        for name in names
-    )
-    places = np.frombuffer(b"".join(md5s), ">u4").astype(np.uint32)
+    md5s = b"".join([hashlib.md5(name, usedforsecurity=False).digest() for name in names])
+    places = np.frombuffer(md5s, ">u4")[::4].astype(np.uint32)
     order = np.argsort(places, kind="stable")
     kinds = np.unique(outcomes, return_inverse=True)[1].reshape(-1)
     count = _choose_size(kinds[order])
@@ -147,22 +144,16 @@ def sample_rows(
         bound = int(places[order[count - 1]])
         # all of one place, so that no order of the table shows
         order = order[: np.searchsorted(places[order], bound, side="right")]
-    keys = _hash_names((names[row] for row in order), secret)
+    keys = _hash((names[row] for row in order), secret, 4)
     by_key = np.argsort(keys, kind="stable")
     order, keys = order[by_key], keys[by_key]
-    outcomes_of_rows = (
-        outcomes[row].tobytes() + names[row].encode("utf-8", "surrogatepass") for row in order
-    )
+    outcomes_of_rows = (outcomes[row].tobytes() + names[row] for row in order)
     outcome_hashes = _hash(outcomes_of_rows, secret, 2)
     answers = None
     if logs is not None:
-        pairs = (f"{log} {name}" for log, name in zip(logs, names, strict=True))
-        answers = np.unique(_hash_names(pairs, secret))[:ANSWERS]
+        pairs = (b"%b %b" % (log.encode(), name) for log, name in zip(logs, names, strict=True))
+        answers = np.unique(_hash(pairs, secret, 4))[:ANSWERS]
     return RowSample(salt, bound, keys, outcome_hashes, places[order], kinds[order], answers)
-
-
-def _hash_names(names: Iterable[str], secret: bytes) -> NDArray[np.uint32]:
-    return _hash((name.encode("utf-8", "surrogatepass") for name in names), secret, 4)
 
 
 def _hash(parts: Iterable[bytes], secret: bytes, size: int) -> NDArray[Any]:
