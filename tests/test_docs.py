@@ -60,7 +60,7 @@ HEAVY = {
     "taxonomy",
 }
 # those that need a client of another tool run where it is installed
-CLIENTS = {"give-results-back": ("mlflow", "wandb")}
+CLIENTS = {"trackers": ("mlflow", "wandb", "opentelemetry.sdk")}
 # pages that ask real language models: every night where those and torch are there
 NETWORKS = {DOCS / "tutorial" / "a-case.md"}
 # pages that read shared data, and need no more than that
