@@ -97,14 +97,13 @@ def study(
     seeds = seeds or (QUICK_SEEDS if quick else SEEDS)
     permutations = QUICK_PERMUTATIONS if quick else PERMUTATIONS
     place = None if keep is None else Path(keep)
-    pipeline_name = reader.name if reader else ""
     # a stored row is used again only where all that it depends on is the same, so its name says all
-    reading = reader.key[:16] if reader else "no pipeline"
+    reading = reader.key[:16]
     todo = {
         f"{pair.name}, seed {seed} ({pair.key}, {reading}, {permutations})": (
             pair,
             seed,
-            pipeline_name,
+            reader.name,
             permutations,
         )
         for pair in selection
@@ -117,21 +116,21 @@ def study(
     tables = tuple(_tables(rows)) + tuple(
         improve.figure_6(one, name) for name, one in curves.items()
     )
-    if reader and not _by_pair(rows, "explain"):
+    if not _by_pair(rows, "explain"):
         lacking += ("Tables 8 to 10 (Explain), which need a pair with texts",)
     settings = {
         "pairs": {pair.name: pair.key for pair in selection},
         "seeds": seeds,
         "fitted": FITTED,
         "permutations": permutations,
-        "pipeline": pipeline_name,
+        "pipeline": reader.name,
         "quick": quick,
     }
     figures = {f"figure-6-{_slug(name)}": _draw_curves(one) for name, one in curves.items()}
     return PaperStudy("deim", _TITLE, SOURCE, settings, tables, lacking, figures)
 
 
-def _reader(name: str | None) -> tuple[Pipeline | None, tuple[str, ...]]:
+def _reader(name: str | None) -> tuple[Pipeline, tuple[str, ...]]:
     """The pipeline, and what cannot be told with it."""
     try:
         return load_pipeline(name or DEFAULT), ()
@@ -139,10 +138,7 @@ def _reader(name: str | None) -> tuple[Pipeline | None, tuple[str, ...]]:
         if name:
             raise
         missing = str(error)
-    try:
-        blank = load_pipeline(BLANK)
-    except MissingExtraError:
-        return None, (f"Tables 8 to 10 (Explain): {missing}",)
+    blank = load_pipeline(BLANK)
     count = sum(bool(blank.lacking(feature)) for feature in FEATURES.values())
     return blank, (f"{count} of {len(FEATURES)} linguistic features: {missing}",)
 
@@ -158,7 +154,6 @@ def measure_pair(pair: Pair, seed: int, pipeline: str, permutations: int) -> Row
     pair : Pair
     seed : int
     pipeline : str
-        Empty where texts cannot be read.
     permutations : int
 
     Raises
@@ -186,7 +181,7 @@ def _measure_rows(pair: Pair, seed: int, pipeline: str, permutations: int) -> Ro
     rows.append(
         {"pair": pair.name, "module": "relearnt", "gain": improve.learn_instead(predictions)}
     )
-    if pipeline and predictions.texts:
+    if predictions.texts:
         explanations = deim_explain.rows(predictions, load_pipeline(pipeline), seed, permutations)
         rows += [{"pair": pair.name, "module": "explain", **row} for row in explanations]
     return rows

@@ -113,7 +113,8 @@ def test_without_spacy_one_line_says_what_to_install(
         main()
     assert (
         capsys.readouterr().err
-        == "error: linguistic features need spaCy: pip install 'groundfault-lab[language]'\n"
+        == "error: this pipeline needs spaCy: pip install 'groundfault-lab[language]', or name the "
+        "pipeline blank for the features that need none\n"
     )
 
 

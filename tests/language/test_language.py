@@ -23,9 +23,11 @@ spacy = pytest.importorskip(
 import language_gold as gold  # noqa: E402
 
 from groundfault_lab.language import FEATURES, Need, load_pipeline, read_norms, select_features  # noqa: E402
+from groundfault_lab.language.pipeline import Pipeline  # noqa: E402
 from groundfault_lab.language.words import HERE, has_mention, read_entries  # noqa: E402
 
 BLANK = load_pipeline("blank")
+VOCABULARY = spacy.blank("en").vocab
 HELD_UP = {"toxicity", "arousal", "dominance", "word_frequency"}
 """Features of something that the user brings, or of a corpus: tested on their own below."""
 GOLD = gold.sentences()
@@ -37,7 +39,7 @@ def compared(sentence: gold.Sentence) -> dict[str, float]:
     """What the features say of a sentence, but those that are 0 and those that it does not
     state.
     """
-    doc = sentence.doc(BLANK.nlp.vocab)
+    doc = sentence.doc(VOCABULARY)
     values = {name: f.measure(doc) for name, f in FEATURES.items() if name not in HELD_UP}
     return {
         n: v for n, v in values.items() if n in sentence.features or (v and n not in gold.STATED)
@@ -158,7 +160,7 @@ def test_what_is_lacking_is_said() -> None:
 
 
 def test_entities_of_the_users_own() -> None:
-    pipeline = load_pipeline.__wrapped__("blank")
+    pipeline = Pipeline("own", spacy.blank("en"))
     pipeline.nlp.add_pipe("entity_ruler").add_patterns([{"label": "PRODUCT", "pattern": "Walkman"}])
     products, people = select_features(["products"])[0], select_features(["people"])[0]
     assert pipeline.lacking(products) == ""
@@ -174,7 +176,7 @@ def test_a_classifier_of_the_users_own() -> None:
         doc.cats["toxicity"] = float("idiot" in doc.text)
         return doc
 
-    pipeline = load_pipeline.__wrapped__("blank")
+    pipeline = Pipeline("own", spacy.blank("en"))
     pipeline.nlp.add_pipe("gf_test_toxicity")
     (toxicity,) = select_features(["toxicity"])
     np.testing.assert_array_equal(
@@ -213,7 +215,7 @@ def test_what_is_brought_tells_six_sentences_from_six() -> None:
         for noun in ("fool", "brute", "clown", "knave", "lout", "boor")
     ]
     mild, wild = {"rests": 1.0, "calmly": 1.0}, {"fierce": 6.0, "rage": 7.0, "rules": 6.5}
-    docs = [BLANK.nlp.make_doc(text) for text in low + high]
+    docs = [spacy.blank("en").make_doc(text) for text in low + high]
     for doc in docs:
         doc.cats["toxicity"] = float(doc[0].text == "You")
     aids: list[Any] = [{"you": 5.0, "": 1.0}, None, mild | wild, mild | wild]

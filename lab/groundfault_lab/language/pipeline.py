@@ -24,6 +24,7 @@ from groundfault.errors import InputError, MissingExtraError, first_line, requir
 from groundfault.readers.table_size import measure_table
 from groundfault_lab.language import words
 from groundfault_lab.language.feature import FEATURES, Feature, Need
+from groundfault_lab.language.plain import PlainLanguage
 from groundfault_lab.language.surface import zipf
 
 DEFAULT = "en_core_web_sm"
@@ -56,13 +57,13 @@ Report = Callable[[int], object]
 
 @dataclass(eq=False)
 class Pipeline:
-    """A loaded spaCy pipeline. Make one with `load_pipeline`.
+    """A loaded pipeline, of spaCy or plain. Make one with `load_pipeline`.
 
     Attributes
     ----------
     name : str
         As `load_pipeline` received it.
-    nlp : spacy.language.Language
+    nlp : spacy.language.Language or PlainLanguage
     memory : dict
         Features of the texts that were read before, by the hash of the text.
     """
@@ -208,8 +209,8 @@ def load_pipeline(name: str = DEFAULT) -> Pipeline:
     Parameters
     ----------
     name : str
-        An installed one, a directory that holds one, or ``blank``: the English tokeniser alone, for
-        the features that need nothing more.
+        An installed one, a directory that holds one, or ``blank``: words and marks alone, without
+        spaCy, for the features that need nothing more.
 
     Raises
     ------
@@ -218,10 +219,13 @@ def load_pipeline(name: str = DEFAULT) -> Pipeline:
     InputError
         If the name is none, or the pipeline cannot be loaded.
     """
-    with require_extra("linguistic features need spaCy: pip install 'groundfault-lab[language]'"):
-        import spacy
     if name == BLANK:
-        return Pipeline(name, spacy.blank("en"))
+        return Pipeline(name, PlainLanguage())
+    with require_extra(
+        "this pipeline needs spaCy: pip install 'groundfault-lab[language]', or name the pipeline "
+        "blank for the features that need none"
+    ):
+        import spacy
     if not Path(name).is_dir() and not _PACKAGE.fullmatch(name):
         raise InputError(
             f"{name!r} is no spaCy pipeline: name an installed one, such as {DEFAULT}, or its "
