@@ -282,6 +282,8 @@ def read_text_conditions(text: pl.Series, *, max_words: int = 300) -> list[TextC
     if sample.len() > _SAMPLE:
         sample = sample.sample(_SAMPLE, seed=0)
     drafts = [draft for draft in _list_drafts(sample, max_words) if _is_short(draft)]
+    if (text.str.len_bytes() == text.str.len_chars()).all():  # ASCII alone
+        drafts = [draft for draft in drafts if draft.family != "script"]
     return _drop_doubles(_keep_different(_evaluate(drafts, text)))
 
 

@@ -145,13 +145,19 @@ def _draft_sentences() -> Iterator[Draft]:
 
 def _draft_openings(sample: pl.Series) -> Iterator[Draft]:
     lower = sample.str.to_lowercase()
+    # the same pattern, anchored: to search each text for it takes a hundred times as long
+    ended = lower.str.strip_chars_end().str.strip_chars_end(".!?").to_list()
+    ends = [text[max(0, *map(text.rfind, ".!?")) :] for text in ended]
+    firsts = {
+        "last sentence": pl.Series(ends, dtype=pl.String).str.extract(r"^(?:[.!?]\s+)?(\w+)"),
+        "first sentence": lower.str.extract(r"^\W*(\w+)"),
+    }
     places = {
         "last sentence": (r"(?:^|[.!?]\s+)", r"\b[^.!?]*[.!?]*\s*$", "opens its last sentence"),
         "first sentence": (r"^\W*", r"\b", "opens"),
     }
     for family, (before, after, words) in places.items():
-        first = lower.str.extract(rf"{before}(\w+){after}").drop_nulls()
-        for word, count in _list_frequent(first, sample.len()):
+        for word, count in _list_frequent(firsts[family].drop_nulls(), sample.len()):
             if count < 0.9 * sample.len() and not word.isdigit():
                 pattern = rf"{before}{re.escape(word)}{after}".replace("(?:", "(")
                 meaning = f'{words} with "{word}"'

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+Ints = NDArray[np.int32] | NDArray[np.int64]
 
 _WORD = re.compile(r"\w+")
 _BREAK = re.compile(r"[\W_]+")
@@ -126,8 +130,8 @@ def _compare_letters(
     everything: list[str], first: int, min_cosine: float
 ) -> Iterator[DuplicatePair]:
     # hashing needs no vocabulary of all character 4-grams; counts of colliding ones add up
-    columns = [_hash_to_columns(normalise_text(text)) for text in everything]
-    vectors = _tabulate(columns).astype(np.float32)
+    pairs = [_count_columns(_hash_to_columns(normalise_text(text))) for text in everything]
+    vectors = _tabulate(*map(list, zip(*pairs, strict=True))).astype(np.float32)
     rare = _find_rare_columns(vectors)
     if not rare.any():
         return
@@ -150,23 +154,26 @@ def _compare_letters(
 
 def _tabulate_trigrams(texts: Iterable[str]) -> Any:
     """Return which text has which word 3-gram, each once: a sparse matrix, as `_tabulate`'s."""
-    codes: dict[str, int] = {}
+    codes: defaultdict[str, int] = defaultdict(count().__next__)
     rows = []
     for text in texts:
-        words = [codes.setdefault(word, len(codes)) for word in _WORD.findall(text.lower())]
+        words = list(map(codes.__getitem__, _WORD.findall(text.lower())))
         # of fewer than three words, all in one: what is missing is a word of its own
         rows.append(np.array(words + [-1] * (3 - len(words)) if words else [], dtype=np.int64))
     triples = [np.column_stack([row[:-2], row[1:-1], row[2:]]) for row in rows]
     at = np.concatenate(triples) + 1
-    pairs = np.unique(at[:, 0] * (len(codes) + 1) + at[:, 1], return_inverse=True)[1]
-    grams = np.unique(pairs * (len(codes) + 1) + at[:, 2], return_inverse=True)[1]
+    base = len(codes) + 1
+    pairs = at[:, 0] * base + at[:, 1]
+    if base**3 >= 1 << 63:  # three words are more than a number holds
+        pairs = np.unique(pairs, return_inverse=True)[1]
+    grams = np.unique(pairs * base + at[:, 2], return_inverse=True)[1]
     ends = np.cumsum([len(row) for row in triples])[:-1]
     return _tabulate([np.unique(row) for row in np.split(grams, ends)])
 
 
-def _tabulate(texts: Sequence[NDArray[np.int32]] | Sequence[NDArray[np.int64]]) -> Any:
+def _tabulate(texts: Sequence[Ints], times: Sequence[Ints] | None = None) -> Any:
     """Return how often each text has what stands in each column: a sparse matrix, shape (n,
-    columns).
+    columns). What a text has counts once, or so many times.
 
     What scikit-learn's vectorizers do; importing them takes longer than it.
     """
@@ -174,9 +181,19 @@ def _tabulate(texts: Sequence[NDArray[np.int32]] | Sequence[NDArray[np.int64]]) 
 
     columns, ends = np.concatenate(texts), np.cumsum([0, *map(len, texts)])
     shape = (len(texts), int(columns.max(initial=-1)) + 1)
-    table = csr_matrix((np.ones(len(columns), dtype=np.int32), columns, ends), shape=shape)
+    counts = np.ones(len(columns), dtype=np.int32) if times is None else np.concatenate(times)
+    table = csr_matrix((counts, columns, ends), shape=shape)
     table.sum_duplicates()
     return table
+
+
+def _count_columns(columns: NDArray[np.int32]) -> tuple[Ints, Ints]:
+    """Return columns of a text and how often it has each; of a long text each column once."""
+    if len(columns) < _FEATURES // 4:  # to sort few is faster than to look at all columns
+        return columns, np.ones(len(columns), dtype=np.int32)
+    counts = np.bincount(columns)
+    once = np.flatnonzero(counts).astype(np.int32)
+    return once, counts[once].astype(np.int32)
 
 
 def _hash_to_columns(text: str) -> NDArray[np.int32]:
