@@ -174,6 +174,14 @@ def test_a_comparison_and_a_zero_run_length_are_refused(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------- the monitor
 
 
+def test_a_history_is_no_url(tmp_path: Path) -> None:
+    report = str(build(tmp_path, 1))
+    ending = run_program("gate", report, "--history", "https://ana:secret@example.org/h.json")
+    assert ending.status == 2
+    assert "download it" in ending.errors
+    assert "secret" not in ending.errors + ending.output
+
+
 def test_the_detector_is_the_recursion_of_its_definition() -> None:
     from groundfault.stats.betting import RISE_STAKES
 

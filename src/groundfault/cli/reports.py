@@ -284,6 +284,11 @@ def gate(
         must_detect=must_detect,
         level=level,
     )
+    if "://" in str(history):
+        raise click.UsageError(
+            "a history is a file of this machine: download it, name the file, and store it again "
+            "after the gate"
+        )
     if history is None and (trends or build):
         raise click.UsageError("--trends and --build need --history FILE")
     told: list[Trend] = []
