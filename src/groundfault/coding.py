@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from msgspec import to_builtins
 from numpy.typing import ArrayLike, NDArray
 
 from groundfault.auditing.run_texts import RunTexts, Texts
@@ -28,16 +29,13 @@ from groundfault.descriptions.annotating import grade_texts
 from groundfault.errors import InputError, PlanError, require_name
 from groundfault.models.budget import CallBudget
 from groundfault.models.target import Target, get as get_target
+from groundfault.review.codebook import CodeStore, CodeSuggestion, ask_for_codes, group_notes
 from groundfault.review.decision import select_latest, tabulate_opinions
 from groundfault.review.notes import (
     CodeCount,
-    CodeStore,
-    JudgeValidation,
     Note,
     RunItem,
     Side,
-    WeightedRate,
-    bound_rate,
     bound_shares,
     bound_unseen,
     check_code,
@@ -45,15 +43,14 @@ from groundfault.review.notes import (
     find_cells,
     find_focus,
     find_inclusion,
-    read_grades,
     spell_rows,
-    weigh,
 )
 from groundfault.review.queue import Queue
 from groundfault.review.session import Session
+from groundfault.review.validation import JudgeValidation, Labels, read_grades, validate_side
 from groundfault.stats import agreement as raters
 from groundfault.stats.agreement import Agreement
-from groundfault.stats.intervals import Unseen, rogan_gladen
+from groundfault.stats.intervals import Unseen
 from groundfault.transcripts.behaviours import add_flags
 
 Floats = NDArray[np.float64]
@@ -176,8 +173,6 @@ class Coding:
         """Return a number for each run: those of one number were drawn with equal chances."""
         return find_cells([design["inside"] for design in self._designs], len(self.evidence))
 
-    # ------------------------------------------------------------------------------ the codebook
-
     @property
     def codes(self) -> dict[str, str]:
         """Return the definition of each code, most frequent first; empty where it has none."""
@@ -202,14 +197,56 @@ class Coding:
         require_name("code", code, [*self.codes], InputError)
         self.store.write("rename", code=code, into=check_code(into))
 
+    def move(self, runs: Iterable[str], code: str = "", into: str = "", *, coder: str = "") -> None:
+        """Give the notes on some runs another code: so a code is split, or a note moved.
+
+        Parameters
+        ----------
+        runs : iterable of str
+            Items, as a `Note` names them.
+        code, into : str
+            The code that these notes lose, and the one that they get; either may be empty.
+        coder : str
+            Whose notes; by default those of all.
+        """
+        self.store.move(runs, code, into, coder)
+
+    def suggest(
+        self, how: str | Target = "tfidf", *, coder: str = "", **calling: Any
+    ) -> list[CodeSuggestion]:
+        """Suggest codes for notes, and put the suggestions on record; none counts by itself.
+
+        Parameters
+        ----------
+        how : str or Target
+            ``tfidf`` for notes of like words, ``sentence`` or ``sentence:MODEL`` for like meanings;
+            or a model that groups the notes, such as ``openai/gpt-4o-mini``.
+        coder, **calling
+            As of `move` and `judge`.
+        """
+        notes = [note for note in self.notes if note.note and coder in ("", note.reviewer)]
+        if isinstance(how, str) and how.partition(":")[0] in ("tfidf", "sentence"):
+            found = group_notes(notes, how)
+        else:
+            budget = CallBudget(**{"max_calls": _MAX_CALLS, **calling})
+            found = ask_for_codes(notes, get_target(how), budget)
+        self.store.write("suggest", suggestions=to_builtins(found), by=coder)
+        return found
+
+    def suggestions(self, coder: str = "") -> dict[int, CodeSuggestion]:
+        """Return those of the last `suggest` that were not accepted, by number from 1."""
+        return self.store.read_suggestions(coder)
+
+    def accept(self, number: int, into: str = "", *, coder: str = "") -> str:
+        """Give the notes of a suggestion its code, or another one; return the code."""
+        if (one := self.suggestions(coder).get(number)) is None:
+            raise InputError(f"no suggestion {number} is open: ask for suggestions first")
+        self.store.move(one.runs, "", into or one.code, coder, accepts=number)
+        return into or one.code
+
     def undo(self) -> str:
         """Take the last change of the codebook back; return what it was."""
-        changes = [e for e in self.store.changes() if e.body["act"] in ("define", "rename")]
-        if not changes:
-            raise InputError("the codebook was not changed, so no change can be taken back")
-        last = changes[-1]
-        self.store.write("undo", of=last.seq)
-        return f"{last.body['act']} {last.body.get('code', '')}".strip()
+        return self.store.undo()
 
     def prompt(self, code: str) -> str:
         """Return a question for a judge, as `ask` makes it, and put it on record.
@@ -259,8 +296,6 @@ class Coding:
         texts = [*(self._texts if on is None else RunTexts(on)).list_blind()]
         budget = CallBudget(**{"max_calls": _MAX_CALLS, **calling})
         return grade_texts(texts, question, get_target(target), budget)
-
-    # ------------------------------------------------------------------------------- the numbers
 
     @property
     def notes(self) -> list[Note]:
@@ -344,6 +379,7 @@ class Coding:
         return self.evidence.frame[keys][list(labels)].with_columns(
             pl.Series("note", ["\n".join(n.note for n in notes) for notes in labels.values()]),
             pl.Series("step", [notes[0].step for notes in labels.values()], dtype=pl.Int64),
+            pl.Series("quote", [notes[0].quote for notes in labels.values()]),
             pl.Series("inclusion", chances),
             *(
                 pl.Series(code, [int(_share(notes, code) > _FAILED) for notes in labels.values()])
@@ -406,65 +442,18 @@ class Coding:
         firsts: dict[str, int] = {}
         for note in self.store.decisions():
             firsts.setdefault(note.item, note.seq)
-        return tuple(
-            self._validate_side(code, side, values, masks, lambda n: firsts[n.item] > since)
-            for side in _SIDES
-            if self._label(side)
-        )
-
-    def _validate_side(
-        self,
-        code: str,
-        side: Side,
-        grades: Floats,
-        masks: Mapping[str, NDArray[np.bool_]],
-        is_fresh: Callable[[Note], bool],
-    ) -> JudgeValidation:
-        labels, every = self._label(side), grades[self._rows[side]]
-        rows = np.array(list(labels))
-        shares = np.array([_share(notes, code) for notes in labels.values()])
-        fresh = np.array([is_fresh(notes[0]) for notes in labels.values()])
-        # coders who disagree without an adjudicator give no label to compare a judge with
-        usable = fresh & (shares != _FAILED) & ~np.isnan(grades[rows])
-        yes, flag = shares > _FAILED, grades[rows] > _FAILED
         cells = self._find_cells()
-        weights = weigh(cells[rows], cells[self._rows[side]], usable)
-
-        def count(where: NDArray[np.bool_]) -> tuple[int, int, int, int]:
-            masks = (yes & flag, yes, ~yes & ~flag, ~yes)
-            hits, positives, rejections, negatives = (int((m & where).sum()) for m in masks)
-            return hits, positives, rejections, negatives
-
-        def rate(where: NDArray[np.bool_]) -> tuple[WeightedRate, WeightedRate]:
-            right, has, has_not = yes == flag, where & yes, where & ~yes
-            tpr = bound_rate(right[has], weights[has])
-            return tpr, bound_rate(right[has_not], weights[has_not])
-
-        hits, positives, rejections, negatives = count(usable)
-        tpr, tnr = rate(usable)
-        parts = {rule: usable & mask[rows] for rule, mask in masks.items()}
-        flagged, graded = int((every > _FAILED).sum()), int((~np.isnan(every)).sum())
-        (share,), (low,), (high,) = bound_shares(
-            shares, cells[rows], cells[self._rows[side]], (grades[rows], every), fresh
-        )
-        return JudgeValidation(
-            code=code,
-            side=side,
-            hits=hits,
-            positives=positives,
-            tpr=tpr.ends,
-            rejections=rejections,
-            negatives=negatives,
-            tnr=tnr.ends,
-            flagged=flagged,
-            graded=graded,
-            share=float(share),
-            low=float(low),
-            high=float(high),
-            rogan_gladen=rogan_gladen(flagged, graded, tpr.counts, tnr.counts),
-            parts={rule: count(where) for rule, where in parts.items()},
-            rates={rule: (rate(w)[0].ends, rate(w)[1].ends) for rule, w in parts.items()},
-        )
+        checked = []
+        for side in _SIDES:
+            if not (labels := self._label(side)):
+                continue
+            rows, every = np.array([*labels]), self._rows[side]
+            shares = np.array([_share(notes, code) for notes in labels.values()])
+            fresh = np.array([firsts[notes[0].item] > since for notes in labels.values()])
+            known = Labels(shares, values[rows], cells[rows], fresh)
+            inside = {rule: mask[rows] for rule, mask in masks.items()}
+            checked.append(validate_side(code, side, known, (values[every], cells[every]), inside))
+        return tuple(checked)
 
     def errors(self, code: str, grades: str | ArrayLike) -> Evidence:
         """Return the coded runs as evidence that fails where a judge errs, to audit it."""

@@ -98,7 +98,7 @@ def test_the_command_writes_what_python_writes(coding: Coding, tmp_path: Path) -
     assert done.exit_code == 0, done.output
     with place.open(newline="") as stream:
         columns = next(csv.reader(stream))
-    assert columns == ["id", "note", "step", "inclusion", HOSTILE, "loops"]
+    assert columns == ["id", "note", "step", "quote", "inclusion", HOSTILE, "loops"]
     with pytest.raises(InputError, match="'trello'"):
         export_codes(coding, "trello", place)
     empty = Coding(coding.evidence, tmp_path / "other.db")

@@ -94,7 +94,21 @@ def test_what_a_coder_sees_is_blind_and_what_is_said_stands(tmp_path: Path) -> N
     assert {
         count.coded for count in Coding(evidence, tmp_path / "codes.db", failing=1).counts()
     } == {2}
-    assert coding.labels().columns == ["id", "note", "step", "inclusion", "loops"]
+    assert coding.labels().columns == ["id", "note", "step", "quote", "inclusion", "loops"]
+
+
+@contextmanager
+def serve_model(script: Path) -> Iterator[str]:
+    """The address of a server on this machine that answers by a script."""
+    place = Path(__file__).parents[1] / "support" / "model_server.py"
+    with subprocess.Popen(
+        [sys.executable, str(place), str(script)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as server:  # fmt: skip
+        assert server.stdout is not None
+        assert server.stdin is not None
+        yield f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
+        server.stdin.close()
 
 
 @pytest.fixture
@@ -104,18 +118,10 @@ def model_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[st
     rules = [[["answer: paid"], [yes]], [["answer: looped"], [no]], [[], ["no idea"]]]
     script = tmp_path / "script.json"
     script.write_text(json.dumps(rules))
-    place = Path(__file__).parents[1] / "support" / "model_server.py"
-    with subprocess.Popen(
-        [sys.executable, str(place), str(script)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    ) as server:  # fmt: skip
-        assert server.stdout is not None
-        assert server.stdin is not None
-        url = f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
+    with serve_model(script) as url:
         monkeypatch.setenv("OPENAI_BASE_URL", url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-right-0123456789abcdef")
         yield url
-        server.stdin.close()
 
 
 def test_a_model_judges_blind_and_is_validated_on_later_labels(
@@ -174,6 +180,97 @@ def test_codes_are_renamed_joined_defined_and_all_of_it_is_taken_back(tmp_path: 
         coding.session("eve").decide(codes=["a, b"])
     with pytest.raises(InputError, match="1 to 1,000"):
         coding.define("loops", " ")
+
+
+def test_suggested_codes_count_for_nothing_until_a_person_accepts_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evidence = make_runs()
+    coding = Coding(evidence, tmp_path / "codes.db")
+    session = coding.session("ana")
+    while (item := session.item) is not None:
+        wrong = dict(item.headed_texts)["answer"] == "paid"
+        session.decide(note="pays before it looks" if wrong else "searches again and again")
+    before = coding.labels()
+    first, second = coding.suggest()
+    assert {first.code, second.code} == {"pays before it looks", "searches again and again"}
+    assert coding.codes == {}
+    assert coding.labels().equals(before)
+    assert coding.accept(1, "mistake one") == "mistake one"
+    (count,) = coding.counts()
+    assert (count.code, count.runs) == ("mistake one", len(first.runs))
+    assert list(coding.suggestions()) == [2]
+    with pytest.raises(InputError, match="no suggestion 1 is open"):
+        coding.accept(1)
+    assert coding.undo() == "move mistake one"
+    assert coding.codes == {}
+    evidence.frame.write_csv(tmp_path / "runs.csv")
+    monkeypatch.chdir(tmp_path)
+    words = f"label code {tmp_path}/runs.csv --id id --outcome error --store {tmp_path}/codes.db"
+    done = CliRunner().invoke(cli, [*words.split(), "--suggest", "tfidf"])
+    assert "does not count until you accept it" in " ".join(done.output.split())
+    done = CliRunner().invoke(cli, [*words.split(), "--accept", "2=mistake two"])
+    assert "accepted: mistake two" in done.output
+    assert set(coding.codes) == {"mistake two"}
+    done = CliRunner().invoke(cli, [*words.split(), "--accept", "x"])
+    assert "no suggestion 0 is open" in str(done.exception)
+
+
+def test_a_model_suggests_codes_and_a_wrong_reply_suggests_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coding = Coding(make_runs(), tmp_path / "codes.db")
+    code_runs(coding, "ana", 4)
+    replies = {"good": '{"acts too soon": [1, 2], "alone": [3]}', "bad": '{"a, b": [1, 2]}'}
+    for name, reply in replies.items():
+        script = tmp_path / f"{name}.json"
+        script.write_text(json.dumps([[[], [reply]]]))
+        with serve_model(script) as url:
+            monkeypatch.setenv("OPENAI_BASE_URL", url)
+            monkeypatch.setenv("OPENAI_API_KEY", "sk-right-0123456789abcdef")
+            if name == "good":
+                (one,) = coding.suggest("openai/gpt-4o-mini")
+                assert (one.code, len(one.runs)) == ("acts too soon", 2)
+            else:
+                with pytest.raises(InputError, match=r"suggests no codes: .*without commas"):
+                    coding.suggest("openai/gpt-4o-mini")
+    assert "acts too soon" not in coding.codes
+
+
+def test_a_code_is_split_by_moving_notes_and_a_later_note_stands(tmp_path: Path) -> None:
+    coding = Coding(make_runs(), tmp_path / "codes.db")
+    code_runs(coding, "ana", 10)
+    code_runs(coding, "ben", 10)
+    runs = [n.item for n in coding.notes if n.reviewer == "ana" and n.codes == ("loops",)]
+    coding.move(runs[:2], "loops", "loops at the start", coder="ana")
+    assert [n.reviewer for n in coding.notes if "loops at the start" in n.codes] == ["ana"] * 2
+    coding.rename("loops at the start", "starts over")
+    assert sum("starts over" in n.codes for n in coding.notes) == 2
+    session = coding.session("ana")
+    while session.item is None or session.item.id != runs[0]:
+        assert session.back()
+    session.decide(note="it loops", codes=["loops"])
+    assert sum("starts over" in n.codes for n in coding.notes) == 1
+    coding.undo()
+    assert coding.undo() == "move loops"
+    assert sum(n.codes == ("loops",) for n in coding.notes if n.reviewer == "ana") == len(runs)
+    with pytest.raises(InputError, match="choose one note or more"):
+        coding.move(["gone"], "loops", "x")
+
+
+def test_a_quote_shows_where_the_mistake_is_and_older_notes_have_none(tmp_path: Path) -> None:
+    coding = Coding(make_runs(), tmp_path / "codes.db")
+    session = coding.session("ana")
+    assert session.item is not None
+    body = {"reviewer": "ana", "item": session.item.id, "note": "n", "role": "reviewer"}
+    old = {"audit": coding.store.audit, **body, "codes": ["a"], "step": None}
+    coding.store._ledger.append("decision", old)
+    session.skip()
+    session.decide(codes=["b"], step=1, quote="paid")
+    assert [note.quote for note in coding.notes] == ["", "paid"]
+    assert coding.labels()["quote"].to_list() == ["", "paid"]
+    with pytest.raises(InputError, match="mark less"):
+        session.decide(codes=["b"], quote="x" * 3000)
 
 
 def test_two_coders_agree_or_an_adjudicator_decides(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def open_coding(place: Path) -> tuple[Coding, OpenedReport]:
     runs = {"task": range(12), "model": "secret-model", "error": 1, "chat": [json.dumps(chat)] * 12}
     evidence = Evidence.from_table(pl.DataFrame(runs), id="task", model="model", outcome="error")
     coding = Coding(evidence, place / "codes.db")
-    desk = ReviewDesk(lambda: coding.session("ana"), lambda: coding.codes)
+    desk = ReviewDesk(lambda: coding.session("ana"), coding)
     return coding, OpenedReport(place, review=desk)
 
 
@@ -83,3 +83,78 @@ def test_runs_are_coded_by_keys_alone(tmp_path: Path, browser: Browser) -> None:
         page.wait_for_selector("textarea:has-text('note 3')")
     assert [note.note for note in coding.notes] == ["note 1", "note 2", "note 3"]
     assert {(note.step, note.codes) for note in coding.notes} == {(5, ("ignores an error",))}
+
+
+@pytest.mark.browser
+def test_codes_are_suggested_moved_split_joined_and_taken_back_by_keys(
+    tmp_path: Path, browser: Browser
+) -> None:
+    coding, bench = open_coding(tmp_path)
+    session = coding.session("ana")
+    for number in range(6):
+        early = number % 2 == 0
+        note = f"pays before it checks {HOSTILE}" if early else f"searches again {number}"
+        session.decide(note=note, codes=[] if early else ["loops"])
+    coding.session("ben").decide(note="not for ana", codes=["ben's"])
+    with serve_in_thread(bench) as address, Watch(browser, address) as page:
+        page.goto(address)
+        page.wait_for_selector(".item")
+        page.keyboard.press("C")
+        page.wait_for_selector("h1:has-text('Codes')")
+        assert "not for ana" not in page.inner_text("main")
+        page.keyboard.press("g")
+        page.wait_for_selector("h2:has-text('Suggestions')")
+        # suggestions are shown, and not counted
+        assert set(coding.codes) == {"loops", "ben's"}
+        page.fill("input[value='1'] + label input", "pays early")
+        page.click("button:has-text('Accept for 3 notes')")
+        page.wait_for_selector("h3:has-text('pays early')")
+        assert [count.runs for count in coding.counts() if count.code == "pays early"] == [3]
+        page.screenshot(path=str(tmp_path / "codes.png"), full_page=True)
+
+        # split: the first note of a code moves to a new one
+        for _ in range(4):
+            page.keyboard.press("j")
+        page.keyboard.press("x")
+        page.keyboard.press("m")
+        page.keyboard.type("searches")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("h3:has-text('searches')")
+        assert page.locator("[data-code='loops'] li").count() == 2
+        page.keyboard.press("z")
+        page.wait_for_selector("[data-code='loops'] li:nth-child(3)")
+
+        # a note is dragged, then a whole code onto another
+        page.set_viewport_size({"width": 1280, "height": 1400})
+        page.drag_and_drop("[data-code='loops'] li >> nth=0", "[data-code='pays early'] h3")
+        page.wait_for_selector("[data-code='pays early'] li:nth-child(4)")
+        page.drag_and_drop("[data-code='loops'] h3", "[data-code='pays early'] li >> nth=0")
+        page.wait_for_selector("[data-code='pays early'] li:nth-child(6)")
+        assert "loops" not in coding.codes
+        page.keyboard.press("r")
+        page.keyboard.type("pays")
+        page.keyboard.press("Tab")
+        page.keyboard.type("all of it")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("h3:has-text('all of it')")
+    assert coding.codes.keys() == {"all of it", "ben's"}
+
+
+@pytest.mark.browser
+def test_what_is_selected_in_a_run_is_the_evidence(tmp_path: Path, browser: Browser) -> None:
+    coding, bench = open_coding(tmp_path)
+    with serve_in_thread(bench) as address, Watch(browser, address) as page:
+        page.goto(address)
+        page.wait_for_selector(".item")
+        page.locator(".item details[open] pre").first.click(click_count=3)
+        page.wait_for_function("document.querySelector('[name=quote]').value")
+        page.keyboard.press("c")
+        page.keyboard.type("errs")
+        page.keyboard.press("Control+Enter")
+        page.wait_for_selector("#decided:has-text('1 of 12')")
+        page.keyboard.press("z")
+        page.wait_for_selector(".item pre mark")
+        assert page.inner_text(".item pre mark") == coding.notes[0].quote
+    (note,) = coding.notes
+    assert note.quote.startswith("Error: <script>")
+    assert note.step == 5

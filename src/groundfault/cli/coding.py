@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from groundfault.coding import Coding
     from groundfault.review import Item, Session
 
+_DIGITS = 9
+"""Digits of a number that somebody types."""
 _SHOWN = 300
 """Characters of a step or column that are shown at first: a screen has some ten of these."""
 
@@ -36,6 +39,8 @@ def _list_coding_settings(
     store: str | None = None,
     define: str | None = None,
     rename: str | None = None,
+    suggest: str | None = None,
+    accept: str | None = None,
     undo: bool = False,
     prompt: str | None = None,
     validate_judge: str | None = None,
@@ -72,6 +77,11 @@ def _list_coding_settings(
         Say what a code means.
     rename : OLD=NEW
         Rename a code in all notes; an existing new name joins the two.
+    suggest : HOW
+        Suggest codes for the notes: tfidf by words, sentence by meanings, or by a model such as
+        openai/gpt-4o-mini. A suggestion does not count until you accept it.
+    accept : N[=CODE]
+        Give the notes of suggestion N its code, or CODE.
     undo
         Take the last change of the codebook back.
 
@@ -119,7 +129,11 @@ def code(**options: Any) -> Result:
     from groundfault.auditing.report import Report
     from groundfault.coding import Coding
     from groundfault.exports.codes import export_codes
-    from groundfault.render.transcript_page import list_code_tables, tabulate_validation
+    from groundfault.render.transcript_page import (
+        list_code_tables,
+        tabulate_suggestions,
+        tabulate_validation,
+    )
 
     needs = {"browser": "coder", "adjudicate": "coder", "report": "validate_judge"}
     for one in needs:
@@ -131,10 +145,17 @@ def code(**options: Any) -> Result:
         coding.define(*_split_pair(options["define"], "define"))
     if options["rename"]:
         coding.rename(*_split_pair(options["rename"], "rename"))
+    if options["accept"]:
+        number, _, code = options["accept"].partition("=")
+        place = int(number) if number.isdecimal() and len(number) < _DIGITS else 0
+        click.echo(f"accepted: {clean(coding.accept(place, code.strip()))}")
     if options["undo"]:
         click.echo(f"taken back: {clean(coding.undo())}")
     if options["prompt"]:
         return Result([clean(line) for line in coding.prompt(options["prompt"]).split("\n")])
+    if options["suggest"]:
+        coding.suggest(options["suggest"], **_list_calling(options))
+        return Result([tabulate_suggestions(coding.suggestions())])
     if options["browser"]:
         _code_in_browser(coding, options)
         return Result()
@@ -148,14 +169,17 @@ def code(**options: Any) -> Result:
         modes = Report.load(options["report"]).modes if options["report"] else ()
         grades: Any = judge
         if judge not in coding.evidence.frame.columns and {*"/:"} & {*judge}:
-            calling: dict[str, Any] = {"record": "calls.db", "max_calls": options["max_calls"]}
-            calling["announce"] = lambda line: click.echo(line, err=True)
-            grades = coding.judge(name, judge, **calling)
+            grades = coding.judge(name, judge, **_list_calling(options))
         checked = coding.validate(name, grades, [mode.rule for mode in modes])
         outline, data = tabulate_validation(checked), {"validation": checked}
     if options["export"]:
         click.echo(export_codes(coding, options["to"], options["export"]), err=True)
     return Result(outline, msgspec.to_builtins(data), status)
+
+
+def _list_calling(options: dict[str, Any]) -> dict[str, Any]:
+    announce = partial(click.echo, err=True)
+    return {"record": "calls.db", "max_calls": options["max_calls"], "announce": announce}
 
 
 def _code_in_browser(coding: Coding, options: dict[str, Any]) -> None:
@@ -166,7 +190,7 @@ def _code_in_browser(coding: Coding, options: dict[str, Any]) -> None:
     from groundfault.workbench.desks import ReviewDesk
 
     coder, adjudicate = options["coder"], options["adjudicate"]
-    desk = ReviewDesk(lambda: coding.session(coder, adjudicate=adjudicate), lambda: coding.codes)
+    desk = ReviewDesk(lambda: coding.session(coder, adjudicate=adjudicate), coding)
     serve_desk(options, options["sources"][0], review=desk)
 
 

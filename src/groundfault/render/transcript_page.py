@@ -25,7 +25,9 @@ from groundfault.render.page import (
     make_table,
     tabulate,
 )
-from groundfault.review.notes import CodeCount, JudgeValidation, Rate
+from groundfault.review.codebook import CodeSuggestion
+from groundfault.review.notes import CodeCount
+from groundfault.review.validation import JudgeValidation, Rate
 from groundfault.stats.agreement import Agreement
 from groundfault.transcripts.judging import Announcement, Behaviour, TranscriptSearch
 
@@ -261,6 +263,21 @@ def list_code_tables(coding: Coding) -> Iterator[str | Block]:
             f"was not seen yet with a chance of about {words.rate(unseen.value)}, and at most "
             f"{words.rate(unseen.high)} (95%)."
         )
+
+
+def tabulate_suggestions(found: Mapping[int, CodeSuggestion]) -> str | Block:
+    """Return suggested codes with what to type to accept one."""
+    if not found:
+        return "No codes are suggested: no two notes are alike."
+    return tabulate(
+        "Suggested codes",
+        found.items(),
+        Number[tuple[int, CodeSuggestion]]("number", lambda s: str(s[0])),
+        Name[tuple[int, CodeSuggestion]]("code", lambda s: words.clean(s[1].code)),
+        Number[tuple[int, CodeSuggestion]]("notes", lambda s: str(len(s[1].notes))),
+        Words[tuple[int, CodeSuggestion]]("such as", lambda s: shorten_value(s[1].notes[0])),
+        note="A suggestion does not count until you accept it: --accept N, or --accept N=CODE.",
+    )
 
 
 def tabulate_validation(checked: Sequence[JudgeValidation]) -> list[str | Block]:

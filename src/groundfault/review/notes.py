@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, Self
 
 import numpy as np
 import polars as pl
@@ -15,20 +15,18 @@ from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from groundfault.base.arrays import Bools, Places
-from groundfault.base.holdout_events import Event
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError, PlanError, require_name
 from groundfault.modes.examples import find_near
 from groundfault.review.decision import Opinion
 from groundfault.review.queue import Item, normalize
-from groundfault.review.session import Store
-from groundfault.stats.intervals import Unseen, clopper_pearson, estimate_unseen
+from groundfault.stats.intervals import Unseen, estimate_unseen
 from groundfault.stats.prediction_powered import find_interval
 
 Floats = NDArray[np.float64]
 
-_MAX_CODE = 80
+MAX_CODE = 80
 """Characters of a code, which heads a column."""
 CODING_GUIDANCE = (
     "Note what goes wrong first, and its consequences only if they matter.",
@@ -36,11 +34,11 @@ CODING_GUIDANCE = (
     "none where nothing goes wrong.",
 )
 """What makes a good note, a sentence or two each."""
+_MAX_QUOTE = 2_000
+"""Characters of a quote, which is a part of one step."""
 _DIGITS = 9
 """Digits of a number that somebody types: no run has more steps."""
 Side = Literal["failing", "passing"]
-CODEBOOK = "codebook"
-"""The kind of the events that change the codebook."""
 KINDS = "mode:RULE, near:RULE, outliers or unsure:COL"
 _SHARE = 0.1
 """Share of the runs that are outliers, or of which a judge is least sure: enough to draw from."""
@@ -50,10 +48,6 @@ _MISS = 0.05
 """Chance that an interval misses: the usual one."""
 _HORIZON = 50
 """Labels at which limits are narrowest: fixed, or they would not hold at every look."""
-
-
-Rate = tuple[float | None, float, float]
-"""A share and its limits; None where there is nothing to count."""
 
 
 class CodeCount(Struct, frozen=True, kw_only=True):
@@ -78,53 +72,6 @@ class CodeCount(Struct, frozen=True, kw_only=True):
     high: float
 
 
-class JudgeValidation(Struct, frozen=True, kw_only=True):
-    """Say how often a judge of a code is right, and the code's share corrected for its errors.
-
-    Attributes
-    ----------
-    code, side : str
-    hits, positives : int
-        Labelled runs with the code that the judge flags, and all labelled runs with it.
-    tpr : tuple of float
-        The true positive rate and its 95 % limits, each run weighted by its chance to be drawn;
-        None without any. Where the chances are equal it is hits among positives, and exact.
-    rejections, negatives : int
-        Labelled runs without the code that the judge does not flag, and all of them.
-    tnr : tuple of float
-        The true negative rate and its limits.
-    flagged, graded : int
-        Runs that the judge flags among all that it graded.
-    share, low, high : float
-        Share of the code among all runs of this side, by the labels with the grades beside them;
-        the limits hold at every look, whatever the judge.
-    rogan_gladen : tuple of float
-        The corrected share and its approximate 95 % limits by Rogan and Gladen, to compare; None
-        where the judge is no better than a coin.
-    parts : dict of str to tuple of int
-        For each rule hits, positives, rejections and negatives where it holds.
-    rates : dict of str to tuple
-        For each rule the true positive and the true negative rate there, with limits.
-    """
-
-    code: str
-    side: Side
-    hits: int
-    positives: int
-    tpr: Rate
-    rejections: int
-    negatives: int
-    tnr: Rate
-    flagged: int
-    graded: int
-    share: float
-    low: float
-    high: float
-    rogan_gladen: Rate
-    parts: dict[str, tuple[int, int, int, int]] = {}
-    rates: dict[str, tuple[Rate, Rate]] = {}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Note(Opinion):
     """A person's note on a run, and its codes.
@@ -135,12 +82,15 @@ class Note(Opinion):
         Names of what goes wrong in the run; none where nothing does.
     step : int, optional
         The step at which it first goes wrong, from 0.
+    quote : str
+        The span of the run that shows it, word for word.
     """
 
-    stored = ("reviewer", "item", "note", "role", "codes", "step")
+    stored = ("reviewer", "item", "note", "role", "codes", "step", "quote")
 
     codes: tuple[str, ...] = ()
     step: int | None = None
+    quote: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -150,6 +100,13 @@ class Note(Opinion):
         is_step = isinstance(self.step, int) and not isinstance(self.step, bool) and self.step >= 0
         if self.step is not None and not is_step:
             raise InputError(f"step is {self.step!r}; it is a whole number from 0")
+        if not isinstance(self.quote, str) or len(self.quote) > _MAX_QUOTE:
+            raise InputError(f"a quote is text of at most {_MAX_QUOTE:,} characters: mark less")
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], **stored: Any) -> Self:
+        """Make a note of the dict that `to_dict` made; earlier versions kept no quotes."""
+        return super().from_dict({"quote": "", **data}, **stored)
 
     @classmethod
     def read_answers(cls, answers: Mapping[str, str], known: Sequence[str]) -> dict[str, Any]:
@@ -160,7 +117,8 @@ class Note(Opinion):
         for word in filter(None, map(str.strip, answers.get("codes", "").split(","))):
             place = int(word) if word.isdecimal() and len(word) < _DIGITS else 0
             codes.append(known[place - 1] if 0 < place <= len(known) else word)
-        return {"codes": codes, "step": int(step[:_DIGITS]) if step else None}
+        quote = normalize(answers.get("quote", "")).strip()
+        return {"codes": codes, "step": int(step[:_DIGITS]) if step else None, "quote": quote}
 
     @property
     def verdict(self) -> str:
@@ -177,10 +135,10 @@ def check_code(name: Any) -> str:
     'pays early'
     """
     code = " ".join(name.split()) if isinstance(name, str) else ""
-    if not code or len(code) > _MAX_CODE or not code.isprintable() or "," in code:
+    if not code or len(code) > MAX_CODE or not code.isprintable() or "," in code:
         raise InputError(
             f"the code {str(name)[:100]!r} cannot be used: a code is a name of at most "
-            f"{_MAX_CODE} characters without commas"
+            f"{MAX_CODE} characters without commas"
         )
     return code
 
@@ -212,44 +170,6 @@ class RunItem(Item):
     def headed_texts(self) -> tuple[tuple[str, str], ...]:
         """Return heads and texts: a pair for each step, or for each column that is shown."""
         return tuple((head, normalize(text)) for head, text in self.read(self.row))
-
-
-class CodeStore(Store):
-    """Notes and changes of the codebook in one ledger; see `groundfault.review.Store`."""
-
-    kind = Note
-
-    def write(self, act: str, **body: Any) -> Event:
-        """Record a change of the codebook."""
-        return self._ledger.append(CODEBOOK, {"audit": self.audit, "act": act, **body})
-
-    def changes(self) -> list[Event]:
-        """Return the changes of the codebook that were not taken back."""
-        changes: list[Event] = []
-        for event in self._events():
-            if event.kind == CODEBOOK and event.body["act"] == "undo":
-                changes = [one for one in changes if one.seq != event.body["of"]]
-            elif event.kind == CODEBOOK:
-                changes.append(event)
-        return changes
-
-    def read_names(self) -> dict[str, str]:
-        """Return the present names of codes that were renamed."""
-        names: dict[str, str] = {}
-        for event in self.changes():
-            if event.body["act"] == "rename":
-                old, new = event.body["code"], event.body["into"]
-                names = {**{k: new if v == old else v for k, v in names.items()}, old: new}
-                names.pop(new, None)
-        return names
-
-    def decisions(self) -> list[Note]:
-        """Return every note in its order, under the present names of its codes."""
-        names = self.read_names()
-        return [
-            replace(note, codes=tuple(names.get(code, code) for code in note.codes))
-            for note in super().decisions()
-        ]
 
 
 def find_focus(evidence: Evidence, focus: str) -> Bools:
@@ -355,39 +275,6 @@ def find_inclusion(cells: NDArray[np.int64], failing: Places, coded: Sequence[in
     return [drawn[cell] / every[cell] for cell in of[coded].tolist()]
 
 
-class WeightedRate(NamedTuple):
-    """The share of runs that are right, with limits, and as successes and trials of equal weight.
-
-    Unequal weights count as fewer trials (Korn and Graubard 1998, Survey Methodology 24:193).
-    """
-
-    ends: Rate
-    counts: tuple[float, float]
-
-
-def weigh(cells: NDArray[np.int64], every: NDArray[np.int64], usable: Bools) -> Floats:
-    """Return for each labelled run how many runs it stands for, those not usable left out."""
-    of, read = Counter(every.tolist()), Counter(cells[usable].tolist())
-    return np.array([of[cell] / max(1, read[cell]) for cell in cells.tolist()])
-
-
-def bound_rate(right: Bools, weights: Floats) -> WeightedRate:
-    """Return the weighted share of runs for which a judge is right, with limits at 95 %.
-
-    Examples
-    --------
-    >>> bound_rate(np.array([True, True, False]), np.ones(3)).counts
-    (2.0, 3.0)
-    """
-    if not len(weights):
-        return WeightedRate((None, 0.0, 1.0), (0.0, 0.0))
-    share = float(weights[right].sum() / weights.sum())
-    trials = round(float(weights.sum() ** 2 / (weights**2).sum()), 6)
-    successes = round(share * trials, 6)
-    low, high = clopper_pearson(successes, trials)
-    return WeightedRate((share, float(low), float(high)), (successes, trials))
-
-
 def bound_shares(
     shares: ArrayLike,
     cells: NDArray[np.int64],
@@ -437,19 +324,3 @@ def bound_unseen(
     parts = [(w, estimate_unseen(shown[n], level)) for n, w in zip(numbers, weights, strict=True)]
     value, high = (sum(w * getattr(one, end) for w, one in parts) for end in ("value", "high"))
     return Unseen(len(members), sum(one.once for _, one in parts), float(value), float(high))
-
-
-def read_grades(evidence: Evidence, grades: str | ArrayLike) -> Floats:
-    """Return grades of a judge, of a column or given: 1, 0 or NaN for each run."""
-    if isinstance(grades, str):
-        require_name("column", grades, evidence.frame.columns, InputError)
-        name, grades = repr(grades), evidence.frame[grades].cast(pl.Float64, strict=False)
-    else:
-        name = "the judge"
-    values = np.asarray(grades, dtype=np.float64)
-    is_grade = np.isin(values, (0, 1)) | np.isnan(values)
-    if values.shape != (len(evidence),) or not is_grade.all():
-        raise InputError(
-            f"grades of {name} are 1, 0 or missing, one for each of the {len(evidence):,} rows"
-        )
-    return values

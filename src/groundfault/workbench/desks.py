@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from groundfault.errors import InputError
 from groundfault.render import words
@@ -28,6 +28,9 @@ from groundfault.sequential.policies import Query
 from groundfault.sequential.session import SequentialAudit
 from groundfault.sequential.stopping_time import ToStop, count_to_stop
 from groundfault.sequential.two_null_test import Verdict
+
+if TYPE_CHECKING:
+    from groundfault.coding import Coding
 
 MAX_LENGTH = 8_000
 """Characters of a text that are shown at first, some two screens: a response may repeat itself."""
@@ -60,7 +63,7 @@ class ItemView:
     questions : tuple of QuestionView
     note : str
         This reviewer's own, from before.
-    codes, step : str
+    codes, step, quote : str
         Of a run that is coded, what this coder said before.
     known : tuple of str or None
         The codes so far, by their numbers; None where questions are asked.
@@ -72,6 +75,7 @@ class ItemView:
     note: str
     codes: str = ""
     step: str = ""
+    quote: str = ""
     known: tuple[str, ...] | None = None
 
     @classmethod
@@ -108,6 +112,7 @@ class ItemView:
             previous.note if previous else "",
             ", ".join(getattr(previous, "codes", ())),
             str(step) if (step := getattr(previous, "step", None)) is not None else "",
+            getattr(previous, "quote", ""),
             known,
         )
 
@@ -144,8 +149,8 @@ class ReviewDesk:
     ----------
     begin : callable
         Begins a session from what is stored.
-    list_codes : callable, optional
-        Returns the codes so far, where runs are coded.
+    coding : Coding, optional
+        Where runs are coded.
 
     Raises
     ------
@@ -153,10 +158,8 @@ class ReviewDesk:
         As `groundfault.review.Session`.
     """
 
-    def __init__(
-        self, begin: Callable[[], Session], list_codes: Callable[[], Iterable[str]] | None = None
-    ) -> None:
-        self._begin, self._lock, self._list_codes = begin, threading.Lock(), list_codes
+    def __init__(self, begin: Callable[[], Session], coding: Coding | None = None) -> None:
+        self._begin, self._lock, self.coding = begin, threading.Lock(), coding
         self._session = begin()
         self._turn_over()
 
@@ -219,12 +222,12 @@ class ReviewDesk:
 
     @property
     def _known(self) -> tuple[str, ...] | None:
-        return None if self._list_codes is None else tuple(self._list_codes())
+        return None if self.coding is None else tuple(self.coding.codes)
 
     @property
     def guidance(self) -> tuple[str, ...]:
         """Return what helps to decide, a sentence or two each."""
-        return GUIDANCE if self._list_codes is None else CODING_GUIDANCE
+        return GUIDANCE if self.coding is None else CODING_GUIDANCE
 
     def _view(self, item: Item, max_length: int = MAX_LENGTH) -> ItemView:
         return ItemView.of(item, self._session.find_previous(item), max_length, self._known)

@@ -25,6 +25,7 @@ from groundfault.case.folder import AUDIT, LEDGER
 from groundfault.case.settings import CASE
 from groundfault.case.simulation import Forecast
 from groundfault.case.summary import CaseSummary
+from groundfault.coding import Coding
 from groundfault.errors import GroundfaultError, InputError, PlanError
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.running.runs import BANK, GRAMMAR, MANIFEST
@@ -94,6 +95,11 @@ class OpenedReport:
     _lock: Lock = field(default_factory=Lock, repr=False)
     _state: HoldoutState | None = field(default=None, repr=False)
     _forecast: tuple[CaseSummary, Forecast | None] | None = field(default=None, repr=False)
+
+    @property
+    def codebook(self) -> Coding | None:
+        """Return the coding whose notes are on the desk; None where runs are not coded."""
+        return None if self.review is None else self.review.coding
 
     @classmethod
     def of_report(

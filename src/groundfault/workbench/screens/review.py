@@ -77,7 +77,7 @@ REVIEW = Screen(
         ("z", "take back the last answer; then the item before, to revise it"),
         ("s", "skip the item"),
         ("o", "note; Esc leaves it"),
-        ("c w", "codes of a run; the step at which it first goes wrong"),
+        ("c w v", "codes of a run; the step at which it first goes wrong; the words that show it"),
         ("Ctrl+Enter", "keep the note on a run"),
     ),
     needs="review",

@@ -110,5 +110,16 @@
     if ("123".includes(event.key) && buttons[event.key - 1]) buttons[event.key - 1].click();
   });
 
+  // what is selected in a run is its evidence, and its step the first wrong one
+  document.addEventListener("selectionchange", () => {
+    const selection = getSelection();
+    const step = selection.anchorNode?.parentElement?.closest(".item details");
+    const form = document.getElementById("decision");
+    if (!step || !form?.elements.quote || selection.isCollapsed) return;
+    form.elements.quote.value = selection.toString().slice(0, form.elements.quote.maxLength);
+    const number = parseInt(step.querySelector("summary").textContent, 10);
+    if (!Number.isNaN(number)) form.elements.step.value = number;
+  });
+
   document.addEventListener("page", () => findStage() && show());
 }
