@@ -2,10 +2,11 @@
 
     python scripts/constants.py docs/explanation/constants.md [--worlds 6] [--jobs 1] [--keep FILE]
 
-Every number that a module of `groundfault.modes` names is halved and doubled (a share above a half:
-its distance from 1; a log: the level), and the search runs again on simulated tables whose causes
-are planted and on the prompts of the demo. Needs no data beside the package; the reasons are the
-docstrings of the numbers. With a file to keep, a run that was stopped goes on.
+Every number that a module of `groundfault.modes` names and that decides what is said is halved and
+doubled (a share above a half: its distance from 1; a log: the level), and the search runs again on
+simulated tables whose causes are planted and on the prompts of the demo. Needs no data beside the
+package; the reasons are the docstrings of the numbers. With a file to keep, a run that was stopped
+goes on.
 """
 
 from __future__ import annotations
@@ -49,10 +50,17 @@ READ_ONLY = {
     "text_shapes": "attributes of texts",
 }
 """Modules whose numbers choose no rule: they are listed, and not varied."""
+LIMITS = {
+    "bars.WORK", "bars._HELD", "bars._PRODUCTS", "changes._CELLS", "changes._DEVIATIONS",
+    "condition._RANGES", "rule_space._JOINED", "rule_space._TRIPLE_WORK", "search.TOP",
+    "search._BLOCK", "search._HOPELESS",
+}  # fmt: skip
+"""Numbers that bound work and memory: they are listed, and not varied."""
 BY_CHANCE = ("hour", "client", "load")
 """Columns of every table that go with no failure."""
 SPLITS = ("halved", "doubled")
 WELL = 0.8
+_NONE, _LATER = "change none of these lists", "were not varied since the search changed"
 MARK = "<!-- constants -->"
 END = "<!-- end -->"
 
@@ -65,6 +73,16 @@ class Constant:
     name: str
     value: Any
     reason: str
+
+    @property
+    def key(self) -> str:
+        """Return its module and name."""
+        return f"{self.module}.{self.name}"
+
+    @property
+    def decides(self) -> bool:
+        """Return whether it decides what is said: it is varied."""
+        return self.module not in READ_ONLY and self.key not in LIMITS
 
     def vary(self, how: str) -> Any:
         """Return the number halved, or doubled."""
@@ -99,6 +117,10 @@ def list_constants() -> list[Constant]:
         for node, after in zip(body, [*body[1:], None], strict=True):
             target = node.targets[0] if isinstance(node, ast.Assign) else None
             if not isinstance(target, ast.Name) or not target.id.strip("_").isupper():
+                continue
+            names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+            if names - {target.id, "math"}:
+                # made of others
                 continue
             value = getattr(module, target.id)
             parts = (
@@ -281,7 +303,7 @@ def measure_all(job: tuple[int, str, int]) -> dict[str, Any]:
     finally:
         if constant is not None:
             put(constant, constant.value)
-    key = "as it is" if constant is None else f"{constant.module}.{constant.name}"
+    key = "as it is" if constant is None else constant.key
     seconds = round(time.process_time() - begin, 2)
     return {"key": key, "how": how, "rows": rows, "seconds": seconds, "failed": failed}
 
@@ -333,28 +355,31 @@ def make_page(results: dict[tuple[str, str], dict[str, Any]], worlds: int) -> st
     """Return the tables."""
     base = results["as it is", ""]
     rows = base["rows"]
-    lines: dict[bool, list[tuple[int, str]]] = {True: [], False: []}
+    lines: dict[str, list[tuple[int, str]]] = {"change a list": [], _NONE: [], _LATER: []}
     for one in list_constants():
-        key = f"{one.module}.{one.name}"
-        kept = [results.get((key, how)) for how in SPLITS]
-        if one.module in READ_ONLY:
+        kept = [results.get((one.key, how)) for how in SPLITS]
+        if not one.decides:
             continue
         effects = [None if found is None else Effect.of(found, base) for found in kept]
         size = sum(e.lists + (worlds if e.failed else 0) for e in effects if e)
         cells = [
-            f"`{key}`",
+            f"`{one.key}`",
             _show(one.value),
             *(str(e or "not run") for e in effects),
             one.reason or "**no reason**",
         ]
-        lines[size > 0].append((-size, f"| {' | '.join(cells)} |"))
+        told = _LATER if None in effects else "change a list" if size else _NONE
+        lines[told].append((-size, f"| {' | '.join(cells)} |"))
     named, causes = (sum(row[key] for row in rows) for key in ("named", "causes"))
     false, conditions = (sum(row[key] for row in rows) for key in ("false", "conditions"))
-    others = [
-        f"| `{one.module}.{one.name}` | {_show(one.value)} | {one.reason or '**no reason**'} |"
-        for one in list_constants()
-        if one.module in READ_ONLY
-    ]
+    limits, others = (
+        [
+            f"| `{one.key}` | {_show(one.value)} | {one.reason or '**no reason**'} |"
+            for one in list_constants()
+            if not one.decides and (one.key in LIMITS) == limit
+        ]
+        for limit in (True, False)
+    )
     head = "| Number | Value | Halved | Doubled | Reason |\n|---|--:|--:|--:|---|\n"
     return "\n".join(
         [
@@ -365,13 +390,20 @@ def make_page(results: dict[tuple[str, str], dict[str, Any]], worlds: int) -> st
             "chance. A cell has in how many tables the list changes, how many more causes are "
             "named, and how many more conditions are on columns drawn by chance.",
             "",
-            f"## {len(lines[True])} numbers that change a list",
+            *(
+                f"## {len(some)} numbers that {told}\n\n{head}"
+                + "\n".join(line for _, line in sorted(some))
+                + "\n"
+                for told, some in lines.items()
+                if some
+            ),
+            f"## {len(limits)} limits of work and memory",
             "",
-            head + "\n".join(line for _, line in sorted(lines[True])),
+            "Where a table is so large that one of them binds, the search looks at fewer rules and "
+            "pays for all that it could have looked at. A faster machine would raise them. None is "
+            "varied.",
             "",
-            f"## {len(lines[False])} numbers that change none of these lists",
-            "",
-            head + "\n".join(line for _, line in sorted(lines[False])),
+            "| Number | Value | Reason |\n|---|--:|---|\n" + "\n".join(limits),
             "",
             f"## {len(others)} numbers that choose no rule",
             "",
@@ -391,7 +423,7 @@ def main() -> int:
     parser.add_argument("page", type=Path)
     parser.add_argument("--worlds", type=int, default=6)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=math.inf, help="start none after this")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="end after this")
     parser.add_argument("--keep", type=Path)
     options = parser.parse_args()
     results: dict[tuple[str, str], dict[str, Any]] = {}
@@ -401,14 +433,9 @@ def main() -> int:
     constants = list_constants()
     jobs = [(-1, "", options.worlds)]
     jobs += [
-        (i, how, options.worlds)
-        for i, one in enumerate(constants)
-        if one.module not in READ_ONLY
-        for how in SPLITS
+        (i, how, options.worlds) for i, one in enumerate(constants) if one.decides for how in SPLITS
     ]
-    names = [
-        "as it is" if i < 0 else f"{constants[i].module}.{constants[i].name}" for i, *_ in jobs
-    ]
+    names = ["as it is" if i < 0 else constants[i].key for i, *_ in jobs]
     jobs = [job for job, name in zip(jobs, names, strict=True) if (name, job[1]) not in results]
     begin = time.monotonic()
     for one in run(jobs, options.jobs):
@@ -417,6 +444,8 @@ def main() -> int:
             with options.keep.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(one) + "\n")
         print(f"{time.monotonic() - begin:6.0f} s  {one['key']} {one['how']}", file=sys.stderr)
+        if time.monotonic() - begin > options.seconds:
+            break
     page = options.page.read_text(encoding="utf-8") if options.page.exists() else f"{MARK}\n{END}\n"
     tables = make_page(results, options.worlds)
     filled = re.sub(rf"{MARK}.*?{END}", lambda _: tables, page, flags=re.DOTALL)

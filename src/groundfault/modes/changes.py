@@ -27,6 +27,7 @@ from groundfault.modes.condition import MIN_SUPPORT, Condition, UnitSet
 from groundfault.modes.conditions import list_conditions
 from groundfault.modes.find import OwnRule, describe, make_own_conditions, take_units
 from groundfault.modes.kernels import (
+    NO_BAR,
     WORTH_COMPILING,
     Kernel,
     count_bits,
@@ -38,7 +39,7 @@ from groundfault.modes.kernels import (
 from groundfault.modes.mode import Coverage, Mode, ModeChange, ModeSearch, RuleClass
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.search import GAMMA
-from groundfault.modes.selection import MOST_MODES, Listed
+from groundfault.modes.selection import MOST_MODES, SAME_PLACE, Listed
 from groundfault.stats import bits as bitset, flips, paired
 from groundfault.stats.bits import Layout
 from groundfault.stats.multiple import Joint, SummedBars
@@ -59,25 +60,12 @@ SHARES = {
 values stand apart from pairs with a cut, of which there are many more: their bar is log p -7.7
 instead of -11.2, and a planted pair of 82 in 1,500 examples is caught in .95 instead of .74."""
 
-_LEAST_CHANGED = 5
-"""Examples that came out otherwise, at least: one in 32 by chance alone."""
-_HOPELESS = 0.2
-"""p-value above which a rule passes at no level."""
 _DEVIATIONS = 12.0
 """Standard deviations above half that tails are tabulated to: e^-72, which no bar is near."""
-_POOL = 3000
-"""Rules that are compared with each other, those that stand out most."""
-_CELLS = 2e7
-"""Rules times units, or flips, at a time: 20 MB of booleans."""
-_SAME_PLACE = 0.5
-"""Share of the rise of a rule that another has to hold for to be about the same examples: the one
-furthest beyond its bar names them, so that longer words have to pay. With an overlap of the rules
-instead, the purest part of a region hides it: single conditions came first in .50 of 24 worlds, now
-in .75, cuts in .54, now .96, pairs in .83 both; the bug of a chat model's pipeline in none."""
 _BELOW = 0.5
-"""Bars below the mean that a rule's place is decided by."""
-_TILT = (0.02, 0.999)
-"""Chances of "worse" among changed examples, given the change elsewhere: kept off 0 and 1."""
+"""Bars below the mean that a rule's place is decided by: with all of one, none that just passes."""
+_CELLS = 5e6
+"""Rules times units that are compared with each other, of the rules that stand out most."""
 
 
 def find_changes(
@@ -269,7 +257,9 @@ class _ChangeTest:
                 break
             best = int(score.argmax())
             rise = np.maximum(d, 0) * on[best]
-            near = np.flatnonzero((on @ rise >= _SAME_PLACE * rise.sum()) & (score > 0))
+            # the one furthest beyond its bar names them, so that longer words have to pay; with an
+            # overlap of the rules instead, the purest part of a region hides it
+            near = np.flatnonzero((on @ rise >= SAME_PLACE * rise.sum()) & (score > 0))
             # not by the flips' log p, whose table ends where no bar is: there a part is as good
             best = int(near[np.argmax(bar[near] - log_p2[near])])
             listed = Listed(
@@ -284,7 +274,7 @@ class _ChangeTest:
     def _gather(self, sign: int, bars: Floats) -> Places:
         """Return the rules that stand out and differ most from the rest, beyond their bars."""
         pool = np.flatnonzero((self.adjusted[sign] <= self.level) & (self.kind > 0))
-        most = max(1, min(_POOL, int(_CELLS / max(1, self.n))))
+        most = max(1, int(_CELLS / max(1, self.n)))
         beyond = np.zeros(len(pool))
         for start in range(0, len(pool), most):
             part = pool[start : start + most]
@@ -361,7 +351,7 @@ class _Signs:
 def tabulate_signs(units: int) -> NDArray[np.float32]:
     """Return log P(K >= k) for K heads of s coins: a row for each s, a column for each k from half.
 
-    It is 0 for too few coins, and where one in five would do: such a rule stands out at no level.
+    It is 0 where one in five would do: such a rule stands out at no level.
 
     Parameters
     ----------
@@ -374,7 +364,7 @@ def tabulate_signs(units: int) -> NDArray[np.float32]:
     s = np.arange(units + 1)[:, None]
     k = np.minimum(s // 2 + np.arange(width), s)
     tail = np.where(k > 0, bdtrc(np.maximum(k - 1.0, 0), np.maximum(s, 1), 0.5), 1.0)
-    tail[(tail > _HOPELESS) | (s < _LEAST_CHANGED)] = 1.0
+    tail[tail > math.exp(NO_BAR)] = 1.0
     return np.log(np.maximum(tail, 1e-300)).astype(np.float32)
 
 
@@ -420,7 +410,7 @@ def _contrast(on: Bools, d: Floats, listed: Sequence[Bools], *, graded: bool) ->
     fresh = np.log(np.maximum(flips.p_values(new, d, up), 1e-300))
     if graded:
         return np.asarray(np.maximum(normal, fresh))
-    tilt = np.clip((1 + expected / np.maximum(changed, 1)) / 2, *_TILT)
+    tilt = np.clip((1 + expected / np.maximum(changed, 1)) / 2, 0, 1)
     odds = _log_tail((changed + net) / 2, changed, tilt)
     return np.asarray(np.maximum(np.maximum(normal, fresh), odds))
 

@@ -28,15 +28,13 @@ MOST = 0.8
 """Share of the units above which a condition is no mode by itself: it is what is usual."""
 MAX_SET = 4
 """Values of a set: more are not read."""
-MAX_WORDS = 8
+MAX_WORDS = 2 * MAX_SET
 """Words of a set: a line of a page."""
-TOP_VALUES = 5
+TOP_VALUES = MAX_SET + 1
 """Values of a column, those of the largest excess, whose sets are tried: 25 sets, where all values
 of a column of twenty would have 6,175."""
-FEW = 4
+FEW = MIN_SUPPORT // 2
 """Units of a value, or a word, below which it has no say in a set."""
-_MAX_SINGLE_NUMBERS = 12  # numbers up to which each is a condition: a scale, a month
-_MAX_ENDS = 16  # whole numbers up to which each is an end that joins with others
 _FEW_COLUMNS = 15
 """Columns up to which rules of three conditions have eight cuts of each, beyond four."""
 _TAILS = (0.02, 0.04, 0.08)
@@ -173,9 +171,11 @@ def read_number(values: pl.Series, columns: int) -> Iterator[Condition]:
     )
     heavy = levels[counts >= _HEAVY * len(finite)]
     coarse = _choose_points(finite, levels, 8 if columns <= _FEW_COLUMNS else 4)
-    ends = levels if whole and len(levels) <= _MAX_ENDS else coarse
+    # of few values each is a condition, and of whole ones an end that joins with others
+    few = len(levels) <= 2 * _ENDS // 3
+    ends = levels if whole and few else coarse
     fine = _choose_ends(finite, levels, heavy, columns)
-    alone = levels if len(levels) <= _MAX_SINGLE_NUMBERS else heavy
+    alone = levels if few else heavy
     ranges = (
         [*_list_values(alone), *_list_open(ends), *_list_closed(coarse)],
         [*_list_values(fine if len(fine) == len(levels) else heavy), *_list_open(fine)],

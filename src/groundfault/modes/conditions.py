@@ -15,14 +15,13 @@ import polars as pl
 from numpy.typing import NDArray
 from polars import selectors
 
-from groundfault.core.columns import Column, Kind, flag_rule, profile
+from groundfault.core.columns import LEVELS, Column, Kind, flag_rule, profile
 from groundfault.core.rules import literal as constant, quote
 from groundfault.modes.condition import MIN_SUPPORT, MOST, Condition, Tier, UnitSet, read_number
 from groundfault.modes.text_attributes import read_text_conditions
 
 Bools = NDArray[np.bool_]
 
-_MAX_VALUES = 60  # values of a column: as many as make a column one of labels
 _GROUPS = (Kind.FLAG, Kind.LABEL)
 
 
@@ -138,7 +137,7 @@ def _read_values(values: pl.Series) -> Iterator[Condition]:
     name, words = values.name, values.cast(pl.String)
     counts = words.drop_nulls().rename("word").value_counts().rows()
     # in the order of how common they are, and of their names where that is equal
-    for value, count in sorted(counts, key=lambda row: (-row[1], row[0]))[:_MAX_VALUES]:
+    for value, count in sorted(counts, key=lambda row: (-row[1], row[0]))[:LEVELS]:
         if count >= MIN_SUPPORT:
             sql = f"{quote(name)} = {constant(value)}"
             meaning = f"{name} is {value}"

@@ -40,6 +40,9 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 _MAX_ALTERNATIVES = 5  # as many as a page shows
 POWER = 0.8  # the usual power of a study: four times in five
+_MARGIN = 0.04
+"""Share of causes that bars, which vary from draw to draw, lose beside: of 300 planted flags and
+words .74 were named where .80 was said."""
 _ADDED = 4
 """Units that a mode's rate is shrunk by: modes of 17 networks failed 2.4 points less often on 8,000
 other prompts, by a failure or two each, whatever their size."""
@@ -72,8 +75,9 @@ def compute_detectable(bars: Bars) -> dict[str, dict[str, float | None]]:
         found = detectable.setdefault(name, {})
         for share in _SHARES:
             inside = round(share * n)
-            # two tests have to come out, each of which misses half of what may be missed
-            both, power = (within, (1 + POWER) / 2) if name == "pair" else (0.0, POWER)
+            # of a pair two tests have to come out, each of which misses half of what may be missed
+            both = within if name == "pair" else 0.0
+            power = {"pair": (1 + POWER) / 2, "range": POWER}.get(name, POWER + _MARGIN)
             least = _find_rate(inside, n, rate, partial(stands, bar, both), power)
             # an end lies a quarter of the way between two cuts from the nearer one on average: so
             # many units of the range that is named are others, at either end half of them

@@ -21,30 +21,24 @@ from groundfault.stats.bits import Bits
 
 Floats = NDArray[np.float64]
 
-TIGHTEN = 2.0
-"""Log-likelihood that a split has to gain, beyond the log of how many were looked at."""
-WIDEN = 2.0
-"""The same for examples that are taken in, against what is expected of them."""
+_GAIN = 2.0
+"""Log-likelihood that a move has to gain, beyond the log of how many were looked at: a split, or
+examples that are taken in. Two modes that gain less by a rate each are one."""
 EVEN = 0.75
 """Parts whose excess is at least this share of the other's are of one kind: with .4 a hole of 13
 networks is lost."""
-_ONE_RATE = 1.0
-"""Log-likelihood that two rates may gain over one for modes to be merged: more is surprising."""
 _JOINS = 0.25
 """Share of a joined rule's excess beyond the sum of its parts': noise of some 60 units is less."""
-_STEPS = 6  # moves until a rule stands still; most make one or two
 
 
 def refine(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule:
-    """Return the rule after the moves that the likelihood calls for, a few at most."""
-    seen = {rule}
-    for _ in range(_STEPS):
-        move = _tighten(language, strata, rule) or _widen(language, strata, rule)
-        if move is None or move in seen:
-            break
-        seen.add(move)
-        rule = move
-    return rule
+    """Return the rule after the moves that the likelihood calls for."""
+    seen: list[ModeRule] = []
+    move: ModeRule | None = rule
+    while move is not None and move not in seen:
+        seen.append(move)
+        move = _tighten(language, strata, move) or _widen(language, strata, move)
+    return seen[-1]
 
 
 def _tighten(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule | None:
@@ -63,7 +57,7 @@ def _tighten(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule
     gain = split_gain(u, k, v, j) - np.array([among[move] for move in moves])
     gain = np.where((u >= MIN_SUPPORT) & (k > e) & uneven, gain, -1.0)
     best = int(np.argmax(gain))
-    return moves[best] if gain[best] > TIGHTEN + math.log(len(moves)) else None
+    return moves[best] if gain[best] > _GAIN + math.log(len(moves)) else None
 
 
 def _widen(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule | None:
@@ -79,7 +73,7 @@ def _widen(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule |
     small = bitset.count(masks) <= strata.layout.strata.size / 2
     gain = np.where(even & small & (k > e), gain_over_expected(u, k, e), -1.0)
     best = int(np.argmax(gain))
-    return moves[best] if gain[best] > WIDEN + math.log(len(moves)) else None
+    return moves[best] if gain[best] > _GAIN + math.log(len(moves)) else None
 
 
 def _log_likelihood(units: Floats, losses: Floats) -> Floats:
@@ -204,7 +198,7 @@ def join(language: RuleLanguage, base: Strata, a: ModeRule, b: ModeRule) -> Mode
     units, losses, expected = base.count_new(language.masks([a, b]))
     excess = (losses - expected) / units
     (gain,) = split_gain(units[:1], losses[:1], units[1:], losses[1:])
-    alike = excess.min() >= EVEN * excess.max() and gain <= _ONE_RATE
+    alike = excess.min() >= EVEN * excess.max() and gain <= _GAIN
     return (_join_values(language, a, b) if alike else None) or _join_cuts(language, base, a, b)
 
 

@@ -28,7 +28,6 @@ _REDUNDANT = 0.95
 """Share of a condition that a pair keeps at most: each of two conditions cuts away a twentieth."""
 _JOINED = 800
 """Conditions above which fine cuts join with no other: to permute 320,000 pairs takes 2 s."""
-_FAMILY = 0.2  # share of the units that a common parent of values has at most
 _PLAINER = 16.0
 """How many times as much of the level a condition has as one that costs a reader 1 more."""
 
@@ -248,7 +247,7 @@ class RuleLanguage:
             if len(plain) == 2 and self._is_pair(*plain):
                 return "set of a pair"
             if not plain:
-                return "values" if free or self._have_parent(sets[0]) else None
+                return "values" if free else None
             return "set" if len(plain) == 1 else None
         if others:
             return self._classify_others(plain, others)
@@ -257,19 +256,6 @@ class RuleLanguage:
         if len(plain) == 2:
             return "pair" if self._is_pair(*plain) else None
         return "single" if np.isin(plain[0], self.single) else None
-
-    def _have_parent(self, part: tuple[int, ...]) -> bool:
-        """Return whether values all belong to one value of another column: else they are unlike
-        things."""
-        row = np.bitwise_or.reduce(self.bits[list(part)], axis=0)
-        family = self.family[part[0]]
-        return any(
-            self.literals[i].value is not None
-            and self.support[i] <= _FAMILY * len(self.layout.strata)
-            and self.family[i] != family
-            and not (row & ~self.bits[i]).any()
-            for i in self.plain
-        )
 
     def _classify_others(self, plain: list[int], others: list[int]) -> str | None:
         if len(others) > 1 or len(plain) > 1:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from groundfault.modes.bars import Bars
 from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, MIN_SUPPORT, MOST, TOP_VALUES
 from groundfault.modes.kernels import guarantee, search_triples, sum_pairs
+from groundfault.modes.refine import EVEN
 from groundfault.modes.rule_space import ModeRule, list_subsets
 from groundfault.modes.strata import Strata
 from groundfault.stats import bits as bitset
@@ -26,15 +27,11 @@ Ints = NDArray[np.int64]
 
 GAMMA = 0.15
 """How much the size of a rule counts beside its guaranteed excess."""
-_TOP = 40  # rules of a class that are looked at closely
-_CONTEXTS = 60  # pairs that sets are tried inside
-_EVEN = 0.8
-"""Share of a set's excess that each value has: with less, sets join unlike values."""
-_STARTS = 6  # words that a set of words grows from
+TOP = 40
+"""Rules of a class that are looked at closely, and pairs that sets are tried inside."""
 _BLOCK = 1 << 18
 """Pairs that are scored at a time: 6 MB of sums, which stay in the processor's cache."""
 _HOPELESS = 0.5  # share of the best pair's excess below which no triple is tried
-_NEED = 0.3  # share of a value's excess that it has inside its context alone
 
 
 @dataclass(frozen=True)
@@ -98,7 +95,7 @@ def search_inside(bars: Bars, strata: Strata) -> list[RuleProposal]:
         (language.plain, language.pairs_in_contexts),
         (language.others, language.mixed[language.contexts]),
     ):
-        best, rows = _Best(_TOP), (language.bits[contexts], language.bits[places])
+        best, rows = _Best(TOP), (language.bits[contexts], language.bits[places])
         for first, sums in _sum_blocks(*rows, strata):
             row, column = np.nonzero(allowed[first : first + sums.shape[1]])
             units, losses, _ = sums[:, row, column]
@@ -135,7 +132,7 @@ def _search_all(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
         return
     places = language.triple_places
     errors = np.zeros((len(places), len(places)))
-    pairs, bits = _Best(2 * _TOP), language.bits[plain]
+    pairs, bits = _Best(2 * TOP), language.bits[plain]
     for first, sums in _sum_blocks(bits, bits, strata, language.pair_support, upper=True):
         last = first + sums.shape[1]
         row, column = np.nonzero(language.pairs[first:last, first:])
@@ -146,7 +143,7 @@ def _search_all(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
     best = pairs.list()
     yield from _list_pairs(plain, plain, best, "pair")
     if language.counts["mixed"]:
-        mixed = _Best(2 * _TOP)
+        mixed = _Best(2 * TOP)
         words, support = language.bits[language.others], language.mixed_support
         for first, sums in _sum_blocks(bits, words, strata, support):
             row, column = np.nonzero(language.mixed[first : first + sums.shape[1]])
@@ -154,7 +151,7 @@ def _search_all(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
         yield from _list_pairs(plain, language.others, mixed.list(), "mixed")
     if language.counts["triple"]:
         yield from _search_triples(bars, strata, errors, best[0][2] if best else 0.0)
-    yield from _search_sets(bars, strata, [(i, j) for i, j, _ in best[:_CONTEXTS]])
+    yield from _search_sets(bars, strata, [(i, j) for i, j, _ in best[:TOP]])
     yield from _search_words(bars, strata)
 
 
@@ -218,7 +215,7 @@ def _search_singles(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
             scores = _score(counts, _z(bars, kind))
             # a test may tell from chance what has no guaranteed excess
             more = np.flatnonzero(counts[1] > counts[2])
-            best = more[np.argsort(-scores[more], kind="stable")][:_TOP]
+            best = more[np.argsort(-scores[more], kind="stable")][:TOP]
             yield from (ModeRule(((int(places[i]),),), kind) for i in best)
 
 
@@ -250,7 +247,7 @@ def _search_triples(
         GAMMA,
     )
     places = language.plain[p]
-    for flat in _best(best, 2 * _TOP):
+    for flat in _best(best, 2 * TOP):
         i, j = divmod(int(flat), len(places))
         k = int(third[i, j])
         yield ModeRule(tuple((int(places[x]),) for x in (i, j, k)), "triple")
@@ -293,7 +290,7 @@ def _search_family(
     with np.errstate(divide="ignore", invalid="ignore"):
         # a value belongs to a context only if it fails more inside it than outside
         outside = (whole[1] - losses) / (whole[0] - units)
-        needed = (whole[0] - units >= FEW) & (outside < losses / units - _NEED * excess / units)
+        needed = (whole[0] - units >= FEW) & (outside < losses / units)
         rank = np.where((units >= FEW) & (excess > 0), excess / np.sqrt(units), -1.0)
     top = np.argsort(-rank, axis=1, kind="stable")[:, :TOP_VALUES]
     usable = np.take_along_axis((rank > 0) & needed, top, axis=1)
@@ -308,10 +305,10 @@ def _search_family(
     least = np.where(subsets[None], each[:, None, :], np.inf).min(axis=2)
     ok = (s >= MIN_SUPPORT) & ~((~usable)[:, None, :] & subsets[None]).any(axis=2)
     # a set of all values says nothing beyond its context; each value has to carry its part
-    ok &= (sizes[None, :] < live[:, None]) & (least >= _EVEN * mean)
+    ok &= (sizes[None, :] < live[:, None]) & (least >= EVEN * mean)
     z = np.array([_z(bars, kind, int(size)) for size in sizes])
     scores = np.where(ok, score_counts(s, k, mu, z[None, :]), -9.0)
-    for flat in _best(scores, _TOP):
+    for flat in _best(scores, TOP):
         context, which = divmod(int(flat), len(subsets))
         chosen = sorted(int(bars.language.plain[places[v]]) for v in top[context][subsets[which]])
         yield context, tuple(chosen)
@@ -324,11 +321,11 @@ def _search_words(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
         units, losses, expected = strata.count_new(bits)
         with np.errstate(divide="ignore", invalid="ignore"):
             rank = np.where(units >= FEW, (losses - expected) / np.sqrt(units), -9.0)
-        pool = np.argsort(-rank, kind="stable")[:25]
+        pool = np.argsort(-rank, kind="stable")[:TOP]
         pool = pool[rank[pool] > 0]
         # the table says these better, and beside other words they would join two meanings
         pool = pool[~bars.language.list_named(places[pool])]
-        for start in pool[:_STARTS]:
+        for start in pool[:MAX_WORDS]:
             yield from _grow_words(bars, strata, places, pool, int(start))
 
 
@@ -368,4 +365,4 @@ def _is_even(rows: Bits, strata: Strata) -> bool:
     if units.min() < FEW:
         return False
     excess = (losses - expected) / units
-    return bool(excess.min() >= _EVEN * excess.max())
+    return bool(excess.min() >= EVEN * excess.max())

@@ -12,38 +12,22 @@ from numpy.typing import NDArray
 
 from groundfault.modes.bars import Bars
 from groundfault.modes.condition import MIN_SUPPORT
-from groundfault.modes.refine import gain_over_expected, is_sum, join, refine
+from groundfault.modes.refine import EVEN, gain_over_expected, is_sum, join, refine
 from groundfault.modes.rule_space import ModeRule
-from groundfault.modes.search import RuleProposal, score_counts, search, search_inside
+from groundfault.modes.search import TOP, RuleProposal, score_counts, search, search_inside
 from groundfault.modes.strata import Strata, compute_overlaps
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 
 MOST_MODES = 8
 """Modes of a list: on 17 networks what comes later is broad, and no hole among it."""
-_SEARCHED = 12
-"""Modes to search before they are put in order: some are dropped by it."""
-_TESTED = 120  # rules whose claims are tested at each step: later ones are worse
-_ORDER_Z = 3.0
-"""Deviations below the rate of a mode that its place is decided by; 0 to 4 put the same 11 of 13
-holes in the first five."""
-_TEXTS = 1.5  # what reading texts costs a reader, in conditions
-_NESTED = 0.9  # share of a mode inside a wider one from which it is part of it
-_SAME_KIND = 0.67  # and of its excess that the rest has: two thirds
-_HIGH = math.log(0.16)  # p among all units of what is high for its context: one deviation
-_SAME_WORDS = 0.7  # overlap from which a shorter rule may take the place of another
-_SAME_SCORE = 0.95
-"""Share of the other's score that it has then: with .85 three of ten holes are lost."""
 _SAME_UNITS = 0.95  # overlap from which rules hold for the same units
-_ALIKE = 0.4  # overlap of an alternative, at least
-_SAME_PLACE = 0.5  # overlap from which rules describe the same failures
-_TELLS_APART = math.log(0.001)  # p at which one rule shows beyond another, among some 40
+SAME_PLACE = 0.5  # overlap from which rules describe the same failures
 _ALTERNATIVES = 4  # as many as a page shows, beside the mode
-_BEYOND_DOUBT = math.log(0.01)
-"""Level at which a condition has to show for it to be joined to what somebody named, or widened."""
+_BEYOND_DOUBT = math.log(0.001)
+"""Level at which one rule shows beyond another: to be no other words for it, to be joined to what
+somebody named, or to be its wider form."""
 _SHORT = 5  # modes up to which a list has room for wider forms: those that a page shows in full
-_PART = 0.1
-"""Share of a mode's excess that what its wider form adds has to have: less is not worth a line."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +72,10 @@ class Selection:
     def select(self) -> list[Listed]:
         """Search, list the best, drop what others explain, until nothing more stands."""
         modes: list[Listed] = []
-        for _ in range(3 * _SEARCHED):
-            if len(modes) >= _SEARCHED:
+        # more than are listed, since some are dropped when they are put in order
+        most = MOST_MODES * 3 // 2
+        for _ in range(3 * most):
+            if len(modes) >= most:
                 break
             mode = self._next(modes)
             if mode is None:
@@ -125,13 +111,12 @@ class Selection:
         inside = self._next_inside(strata, bar)
         while inside is None and proposals and not (modes and proposals[0].score <= 0):
             best = self._choose(proposals, strata)
-            own = self._find_own(best, proposals, strata)
-            worded = own or self._reword(best, proposals, strata)
-            if self._is_confirmed(worded, strata, self.bars.log_level):
-                chosen = self._refine(worded, strata)
+            best = self._find_own(best, proposals, strata) or self._reword(best, proposals, strata)
+            if self._is_confirmed(best, strata, self.bars.log_level):
+                chosen = self._refine(best, strata)
                 alternatives = tuple(self._list_alternatives(chosen, proposals, modes))
                 return self._list(chosen, strata, alternatives)
-            proposals = [p for p in proposals if p is not worded]
+            proposals = [p for p in proposals if p is not best]
         # what is true and small is worth saying where nothing else is
         return inside
 
@@ -161,7 +146,7 @@ class Selection:
         near = [
             p
             for p, overlap in zip(proposals, overlaps, strict=True)
-            if overlap >= _SAME_PLACE and (p.score > 0 or p is proposals[0])
+            if overlap >= SAME_PLACE and (p.score > 0 or p is proposals[0])
         ]
         counts = strata.count_new(np.stack([p.mask for p in near]))
         costs = [self.bars.words_of(p.rule) for p in near]
@@ -185,13 +170,17 @@ class Selection:
         """
         about = self._list_families(chosen.rule)
         overlaps = compute_overlaps(chosen.mask, np.stack([p.mask for p in proposals]))
-        longest = self._length(chosen.rule) + 0.5
+        longest = self.language.size(chosen.rule)
         beyond = self._strata([*modes, chosen])
         listed = chosen.mask[None]
         for p, overlap in zip(proposals, overlaps, strict=True):
             if len(listed) > _ALTERNATIVES:
                 return
-            if p.rule == chosen.rule or overlap < _ALIKE or self._length(p.rule) > longest:
+            if (
+                p.rule == chosen.rule
+                or overlap < SAME_PLACE
+                or self.language.size(p.rule) > longest
+            ):
                 continue
             same = overlap >= _SAME_UNITS
             if (same or self._cuts(p.rule)) and self._list_families(p.rule) == about:
@@ -199,8 +188,8 @@ class Selection:
             if not same and compute_overlaps(p.mask, listed[1:]).max(initial=0) >= _SAME_UNITS:
                 continue
             tells = (
-                self._log_p(beyond, p) <= _TELLS_APART
-                or self._log_p(self._strata([*modes, p]), chosen) <= _TELLS_APART
+                self._log_p(beyond, p) <= _BEYOND_DOUBT
+                or self._log_p(self._strata([*modes, p]), chosen) <= _BEYOND_DOUBT
             )
             if same or not tells:
                 listed = np.concatenate([listed, p.mask[None]])
@@ -222,19 +211,16 @@ class Selection:
 
     def _next_inside(self, strata: Strata, bar: float) -> Listed | None:
         """Return the best effect that shows only inside a context, if it is better than ``bar``."""
-        # a low rate that is high for its context is no weakness: it has to be high among all too
-        better = [
-            p
-            for p in search_inside(self.bars, strata)
-            if p.score > bar and self.base.log_p(p.mask) <= _HIGH
-        ]
+        better = [p for p in search_inside(self.bars, strata) if p.score > bar]
+        if better:
+            # a low rate that is high for its context is no weakness: it has to be high among all
+            _, losses, expected = self.base.count_new(np.stack([p.mask for p in better]))
+            better = [p for p, high in zip(better, losses > expected, strict=True) if high]
         proposals = self._gate(better, strata)
         if not proposals:
             return None
-        alike = [p for p in proposals if p.score >= _SAME_SCORE * proposals[0].score]
-        best = min(alike, key=lambda p: (self._length(p.rule), -p.score))
         # without its context it may fail as much: then it is no effect inside a context
-        return self._list(self._refine(best, strata), strata, ())
+        return self._list(self._refine(proposals[0], strata), strata, ())
 
     def _log_p(self, strata: Strata, one: RuleProposal | Listed) -> float:
         return strata.log_p(one.mask, self.language.tested(one.rule))
@@ -289,7 +275,7 @@ class Selection:
             claims = (strata,) if strata is self.base else (strata, self.base)
             if all(self._adjust(claim, proposal) <= self.bars.log_level for claim in claims):
                 significant.append(proposal)
-            if len(significant) >= _TESTED:
+            if len(significant) >= TOP:
                 break
         return significant
 
@@ -331,30 +317,12 @@ class Selection:
     def _reword(
         self, best: RuleProposal, proposals: Sequence[RuleProposal], strata: Strata
     ) -> RuleProposal:
-        """Return the shortest rule that says the same; attributes rather than texts."""
-        language = self.language
+        """Return the rule for the same units that names attributes rather than texts, and is
+        shortest."""
         overlaps = strata.compute_new_overlaps(best.mask, [p.mask for p in proposals])
-        length, texts = self._length(best.rule), language.reads_text(best.rule)
-        same = [best]
-        for p, overlap in zip(proposals, overlaps, strict=True):
-            shorter = (
-                p.score >= best.score - (1 - _SAME_SCORE) * abs(best.score)
-                and overlap >= _SAME_WORDS
-                and self._length(p.rule) < length - 0.2
-            )
-            plainer = (
-                texts
-                and not language.reads_text(p.rule)
-                and p.score >= 0.6 * best.score
-                and overlap >= 0.9
-            )
-            if shorter or plainer:
-                same.append(p)
-        return min(same, key=lambda p: (self._length(p.rule), -p.score))
-
-    def _length(self, rule: ModeRule) -> float:
-        """Return reading length; what names attributes reads better than what names texts."""
-        return self.language.size(rule) + _TEXTS * self.language.reads_text(rule)
+        same = [p for p, x in zip(proposals, overlaps, strict=True) if x >= _SAME_UNITS]
+        language = self.language
+        return min(same, key=lambda p: (language.reads_text(p.rule), language.size(p.rule)))
 
     def _drop_nested(self, modes: list[Listed]) -> list[Listed]:
         """Drop the modes that lie inside the latest one and are hardly worse than it."""
@@ -364,8 +332,8 @@ class Selection:
         rest, rest_losses, rest_expected = self.base.count_new(latest.mask & ~masks)
         inside = bitset.count(masks & latest.mask) / units
         with np.errstate(divide="ignore", invalid="ignore"):
-            alike = (rest_losses - rest_expected) / rest >= _SAME_KIND * (losses - expected) / units
-        nested = (inside >= _NESTED) & alike
+            alike = (rest_losses - rest_expected) / rest >= EVEN * (losses - expected) / units
+        nested = (inside >= _SAME_UNITS) & alike
         return [mode for mode, gone in zip(modes[:-1], nested, strict=False) if not gone] + [latest]
 
     def _drop_redundant(self, modes: list[Listed]) -> list[Listed]:
@@ -380,16 +348,16 @@ class Selection:
             others = [mode.mask for j, mode in enumerate(modes) if j != i]
             strata = Strata.of_patterns(self.language.layout, self.losses, others)
             # its claims were tested when it was listed: here it only has to add something
-            if worth[i] <= worth[-1] and self._log_p(strata, modes[i]) > _TELLS_APART:
+            if worth[i] <= worth[-1] and self._log_p(strata, modes[i]) > _BEYOND_DOUBT:
                 modes, worth = modes[:i] + modes[i + 1 :], np.delete(worth, i)
             else:
                 i += 1
         return modes
 
     def _rank(self, modes: Sequence[Listed | RuleProposal]) -> NDArray[np.float64]:
-        """Return guaranteed excess over all units of each mode."""
+        """Return guaranteed excess over all units of each mode, at the level of the list."""
         counts = self.base.count_new(np.stack([mode.mask for mode in modes]))
-        return score_counts(*counts, _ORDER_Z)
+        return score_counts(*counts, math.sqrt(-2 * self.bars.log_level))
 
     def _order(self, modes: list[Listed]) -> list[Listed]:
         """Return the largest guaranteed excess of all units first, each tested given those before
@@ -462,10 +430,7 @@ class Selection:
             return None
         strata, masks = self._strata(modes), self.language.masks(rules)
         units, losses, expected = strata.count_new(masks)
-        own = self.base.count_new(modes[-1].mask[None])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            excess = (losses - expected) / units
-        enough = (units >= MIN_SUPPORT) & (excess >= _PART * (own[1] - own[2]) / own[0])
+        enough = (units >= MIN_SUPPORT) & (losses > expected)
         enough &= bitset.count(masks) <= len(self.losses.values) / 2
         for i in np.argsort(-gain_over_expected(units, losses, expected), kind="stable"):
             one = RuleProposal(rules[i], masks[i], 0.0)
