@@ -5,6 +5,7 @@ nothing is.
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -49,7 +50,7 @@ from groundfault_lab.taxonomy.use.regimes import depth_profile, grader_gaps
 from groundfault_lab.taxonomy.worlds import AbilityWorld
 from groundfault_studies.taxonomy_paper import profile_silhouettes
 
-QUICK = Settings(worlds=19, refits=3, bootstraps=2, permutations=99)
+QUICK = Settings(worlds=19, refits=3, bootstraps=2, permutations=99, rules=False)
 SUBJECTS = (("invoice", "table", "total"), ("verb", "tense", "clause"), ("loop", "python", "index"))
 
 
@@ -184,14 +185,16 @@ def test_planted_modes_are_found_among_many_models() -> None:
 )
 def test_the_papers_rule_publishes_where_there_is_nothing(kind: AbilityWorld) -> None:
     """Label-fixed shuffles reject in worlds of one ability, and of none: the contract that the
-    paper's rule fails.
+    paper's rule fails. Its preset decides so all the same.
     """
     settings = Settings.preset(
         "paper", reducer="pca", alpha=0.0, worlds=0, refits=0, bootstraps=0, permutations=99
     )
-    taxonomy = fit(kind.draw(rng(0))[0], settings)
-    assert taxonomy.by_the_papers_rule > 1
-    assert not taxonomy.published
+    matrix = kind.draw(rng(0))[0]
+    taxonomy = fit(matrix, settings)
+    assert taxonomy.by_the_papers_rule == len(taxonomy.published) > 1
+    assert "By the paper's rule" in taxonomy.published[0].reason
+    assert not fit(matrix, replace(settings, publication="worlds")).published
 
 
 def test_null_worlds_are_as_varied_as_the_data() -> None:
@@ -470,7 +473,8 @@ def test_command_writes_and_bad_input_does_not(
         command, ["fit", *base, *quick, *holdout, "--out", str(out)], catch_exceptions=False
     )
     assert ran.exit_code == 0
-    assert "clusters are published" in ran.output
+    assert "clusters of answers are published" in ran.output
+    assert re.search(r"  leaf 1: .*  \d+ examples  m\d+", ran.output)
     assert "set apart: " in ran.output
     names = {p.name for p in out.iterdir()}
     assert names == {

@@ -19,7 +19,7 @@ from groundfault.cli.reading import choose_ledger, read_evidence
 from groundfault.cli.settings import Flag, OutFolder, call, derive_options, own_options
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
-from groundfault.errors import PlanError, require_name
+from groundfault.errors import PlanError, list_some, require_name
 from groundfault.render import words
 from groundfault.render.words import plural
 from groundfault_lab.commands import taxonomy_use
@@ -44,7 +44,7 @@ _CHANGES: dict[str, Any] = dict.fromkeys(_SETTINGS, _UNSET) | dict.fromkeys(_PYT
 
 @click.group(cls=Group)
 def taxonomy() -> None:
-    """Cluster examples by which models fail on them."""
+    """Name failure modes of many models; cluster their failures."""
 
 
 @taxonomy.command(first="outcome id model positive_is_good text preset hold_out out")
@@ -66,10 +66,12 @@ def fit(
     progress: Progress,
     **options: Any,
 ) -> Result:
-    """Cluster examples of SOURCE, and publish stable clusters.
+    """Name the failure modes of many models, and cluster examples.
 
-    Examples are alike if the same models fail on them. Clusters are tested against null worlds and
-    against refits on halves of the data. An interrupted fit resumes if --out is the same.
+    Leaves are rules over the columns of SOURCE in which models fail beyond their ability; each
+    lists these models. Clusters are examples that the same models fail on, tested against null
+    worlds and against refits on halves of the data. An interrupted fit resumes if --out is the
+    same.
 
     \b
     groundfault lab taxonomy fit answers.parquet --id id --model-column model --outcome error \\
@@ -168,6 +170,8 @@ def _outline_clusters(
         )
     for cluster in result.clusters:
         mark = "published" if cluster.published else "unstable"
+        if cluster.rule:
+            mark = list_some(cluster.models)
         yield f"  {cluster.name}  {words.plural(cluster.size, 'example')}  {mark}"
     aside = ", ".join(f"{len(names):,} {what}" for what, names in list_exclusions(result).items())
     if aside:

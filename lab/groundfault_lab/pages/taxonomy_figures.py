@@ -26,8 +26,9 @@ _SHAPES = {"examples": "circle", "models": "diamond", "seeds": "triangle"}
 
 def draw_figures(taxonomy: Taxonomy) -> tuple[Figure, ...]:
     """Draw the figures of a taxonomy in their order; none where there is no cluster."""
-    figures = (draw_heatmap, draw_excess, draw_stability)
-    return tuple(draw(taxonomy) for draw in figures) if taxonomy.clusters else ()
+    figures = [draw_heatmap, draw_excess] if taxonomy.clusters else []
+    figures += [draw_stability] if any(c.stability for c in taxonomy.clusters) else []
+    return tuple(draw(taxonomy) for draw in figures)
 
 
 def draw_heatmap(taxonomy: Taxonomy) -> Figure:
@@ -75,7 +76,7 @@ def draw_excess(taxonomy: Taxonomy) -> Figure:
 
 def draw_stability(taxonomy: Taxonomy) -> Figure:
     """Draw how well each cluster is found again when examples, models and seeds change."""
-    clusters = taxonomy.clusters[:MAX_CLUSTERS]
+    clusters = [c for c in taxonomy.clusters if c.stability][:MAX_CLUSTERS]
     drawing = Drawing(
         Scale.of_numbers(0, 1, "mean Jaccard index", count=5),
         Scale.of_names([_shorten_name(c) for c in clusters], colour=Colour.INK).turned(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -55,7 +56,10 @@ def make_page(
             ("Clusters published", f"{len(taxonomy.published)} of {len(taxonomy.clusters)}"),
         ),
         sections=(
-            _make_cluster_section("Published clusters", taxonomy, taxonomy.published),
+            _make_leaf_section(taxonomy),
+            _make_cluster_section(
+                "Published clusters", taxonomy, [c for c in taxonomy.published if not c.rule]
+            ),
             None if labels is None else make_label_section(taxonomy, labels),
             Section("Figures", Figures(draw_figures(taxonomy))),
             None if claims is None else _make_claim_section(claims),
@@ -75,6 +79,33 @@ def make_page(
             ),
         ),
         good=bool(taxonomy.published),
+    )
+
+
+def _make_leaf_section(taxonomy: Taxonomy) -> Section | None:
+    if not taxonomy.settings.rules:
+        return None
+    table = tabulate(
+        "Failure modes",
+        taxonomy.leaves,
+        Name("Rule", lambda c: c.name),
+        Number("Examples", lambda c: c.size),
+        Words("Fail beyond ability (share failed, expected)", partial(_list_failing, taxonomy)),
+        Name("Most telling", lambda c: ", ".join(c.exemplars)),
+        note="Expected: by the model's ability and the examples' difficulty. The list names a rule "
+        "where these explain all failures with a probability of at most "
+        f"{words.rate(taxonomy.settings.level)}. Most telling: examples that these models fail and "
+        "the others pass.",
+    )
+    return Section.of(table)
+
+
+def _list_failing(taxonomy: Taxonomy, leaf: Cluster) -> str:
+    models = taxonomy.matrix.models
+    cells = [(name, models.index(name)) for name in leaf.models if name in models]
+    return ", ".join(
+        f"{name} ({words.rate(leaf.failure[j])}, {words.rate(leaf.expected[j])})"
+        for name, j in cells
     )
 
 

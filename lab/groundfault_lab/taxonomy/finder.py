@@ -54,7 +54,12 @@ class Clusters(Parameters):
 
         match_attributes(discovery, [self.vectors])
         settings = Settings(
-            worlds=self.worlds, refits=self.refits, bootstraps=0, permutations=0, seed=self.seed
+            worlds=self.worlds,
+            refits=self.refits,
+            bootstraps=0,
+            permutations=0,
+            rules=False,
+            seed=self.seed,
         )
         try:
             taxonomy = fit(discovery, settings, vectors=self.vectors)

@@ -16,24 +16,30 @@ from numpy.typing import ArrayLike
 
 from groundfault.auditing.report_schema import to_plain
 from groundfault.auditing.verification_checks import differences_of
-from groundfault.base.arrays import Bools, Floats, Ints
+from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.base.machine import version
 from groundfault.base.progress import Progress, listener
 from groundfault.core.candidate import matrix as numbers_of
 from groundfault.core.columns import Kind, profile
 from groundfault.core.evidence import Evidence
-from groundfault.errors import InputError
+from groundfault.errors import InputError, list_some
 from groundfault.stats.multiple import holm
 from groundfault_lab.stats import irt
 from groundfault_lab.stats.irt import OneAbility
 from groundfault_lab.stats.silhouette import combine
 from groundfault_lab.taxonomy.fitting import nulls
+from groundfault_lab.taxonomy.fitting.leaves import Leaf, find_leaves
 from groundfault_lab.taxonomy.fitting.matrix import Matrix
 from groundfault_lab.taxonomy.fitting.nulls import Test, measure_detectable_classes
 from groundfault_lab.taxonomy.fitting.partition import Partition, make_partition
 from groundfault_lab.taxonomy.fitting.settings import Settings
 from groundfault_lab.taxonomy.fitting.stability import Replicates, Stability, measure_stability
-from groundfault_lab.taxonomy.fitting.taxonomy import Cluster, EnrichedAttribute, Taxonomy
+from groundfault_lab.taxonomy.fitting.taxonomy import (
+    Cluster,
+    EnrichedAttribute,
+    Taxonomy,
+    list_telling,
+)
 
 # the examples nearest to the centre, which stand for a cluster in reports and prompts
 _EXEMPLARS = 5
@@ -59,7 +65,10 @@ def fit(
     resume: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Taxonomy:
-    """Cluster examples by which models fail on them, and say which clusters are real and stay.
+    """Name the failure modes of many models, and cluster examples by which models fail on them.
+
+    Rules over the examples' attributes under which models fail beyond their ability come first;
+    then clusters, of which it says which are real and stay.
 
     Parameters
     ----------
@@ -132,7 +141,13 @@ def fit(
             matrix, clustering, settings, dimensions, replicates, population
         )
     steady = measure_stability(matrix_used, clustering, settings, dimensions, replicates)
-    clusters = _make_clusters(matrix_used, clustering, tests, steady, settings, text, benchmark)
+    leaves: list[Leaf] = []
+    if settings.rules:
+        report("searching rules under which models fail beyond their ability")
+        leaves = find_leaves(matrix, matrix_used, settings)
+    clusters = _make_clusters(
+        matrix_used, clustering, leaves, tests, steady, settings, text, benchmark
+    )
     of = evidence.hash if isinstance(evidence, Evidence) else ""
     parts = (matrix_used, clustering, clusters, tests, steady)
     made = Taxonomy(settings, *parts, dimensions, of, detectable=detectable)
@@ -226,54 +241,91 @@ def hash_matrix(matrix: Matrix) -> str:
 def _make_clusters(
     matrix: Matrix,
     clustering: Partition,
+    leaves: Sequence[Leaf],
     tests: dict[str, Test],
     steady: Stability,
     settings: Settings,
     text: str | None,
     benchmark: str | None,
 ) -> tuple[Cluster, ...]:
-    if not clustering.clusters:
-        return ()
     labels = clustering.labels
+    inside = np.array([leaf.holds for leaf in leaves], dtype=np.bool_).reshape(-1, len(matrix)).T
+    inside = np.hstack([inside, labels[:, None] == np.arange(clustering.clusters)])
+    if not inside.shape[1]:
+        return ()
     # words describe a cluster and have no part in forming it unless alpha is above 0
     texts = None if text is None else matrix.attributes[text].to_list()
-    terms = find_contrasting_terms(texts, labels) if texts else ((),) * clustering.clusters
+    terms: tuple[tuple[str, ...], ...] = ((),) * clustering.clusters
+    if texts and clustering.clusters:
+        terms = find_contrasting_terms(texts, labels)
     described = matrix.attributes.drop([] if text is None else text)
     attributes = find_enriched_attributes(described, labels, settings.level)
-    failure, expectation = _measure_failures(matrix, labels, settings)
+    failure, expectation = _measure_failures(matrix, inside, settings)
+
+    def make(number: int, members: Places, **details: Any) -> Cluster:
+        rows = np.flatnonzero(inside[:, number])
+        return Cluster(
+            number=number + 1,
+            size=len(rows),
+            failure=tuple(failure[number].tolist()),
+            expected=tuple(expectation[number].tolist()),
+            exemplars=tuple(matrix.examples[i] for i in members[:_EXEMPLARS]),
+            sources=_count_sources(matrix.attributes[benchmark][rows]) if benchmark else {},
+            **details,
+        )
+
+    clusters = [
+        make(
+            number,
+            list_telling(matrix, leaf.holds, leaf.models),
+            stability={},
+            published=True,
+            reason=_explain_leaf(leaf, settings),
+            rule=leaf.rule,
+            meaning=leaf.meaning,
+            models=leaf.models,
+        )
+        for number, leaf in enumerate(leaves)
+    ]
     lowest = steady.lowest(clustering.clusters)
-    clusters = []
     for c in range(clustering.clusters):
-        inside = np.flatnonzero(labels == c)
         stability = {axis: float(np.nan_to_num(row[c])) for axis, row in steady.jaccard.items()}
         published, reason = _decide_publication(tests, float(lowest[c]), stability, settings)
-        cluster = Cluster(
-            number=c + 1,
-            size=len(inside),
-            failure=tuple(failure[c].tolist()),
-            expected=tuple(expectation[c].tolist()),
-            stability=stability,
-            published=published,
-            reason=reason,
-            terms=terms[c],
-            attributes=attributes[c],
-            exemplars=tuple(matrix.examples[i] for i in clustering.list_nearest(c)[:_EXEMPLARS]),
-            sources=_count_sources(matrix.attributes[benchmark][inside]) if benchmark else {},
-        )
-        clusters.append(cluster)
+        details = {"stability": stability, "published": published, "reason": reason}
+        details |= {"terms": terms[c], "attributes": attributes[c]}
+        clusters.append(make(len(leaves) + c, clustering.list_nearest(c), **details))
     return tuple(clusters)
+
+
+def _explain_leaf(leaf: Leaf, settings: Settings) -> str:
+    return (
+        f"{list_some(leaf.models)} {'fails' if len(leaf.models) == 1 else 'fail'} more often there "
+        f"than ability and difficulty explain (adjusted p = {leaf.p:.3g}, level "
+        f"{settings.level:g} for all rules and models)."
+    )
 
 
 def compare_clusters(taxonomy: Taxonomy) -> list[str]:
     """Return where a taxonomy's clusters differ from what its answers, tests and refits make them.
 
-    Words and benchmarks of a cluster are left out: a taxonomy does not name their columns.
+    Words and benchmarks of a cluster are left out: a taxonomy does not name their columns. Leaves
+    are counted again by their rules.
     """
-    parts = (taxonomy.matrix, taxonomy.partition, taxonomy.tests, taxonomy.stability)
+    # the search read examples that are set apart, and is not run again
+    leaves = [
+        Leaf(leaf.rule, leaf.meaning, leaf.models, taxonomy.inside[:, i], 1.0)
+        for i, leaf in enumerate(taxonomy.leaves)
+    ]
+    parts = (taxonomy.matrix, taxonomy.partition, leaves, taxonomy.tests, taxonomy.stability)
     again = _make_clusters(*parts, taxonomy.settings, None, None)
-    names = "number size failure expected stability published reason exemplars".split()
+    names = "number size failure expected stability published reason exemplars rule models".split()
     stated, made = (
-        [{name: to_plain(getattr(cluster, name)) for name in names} for cluster in clusters]
+        [
+            {name: to_plain(getattr(cluster, name)) for name in names}
+            # a leaf's reason holds the p-value of the search
+            | ({"reason": ""} if cluster.rule else {})
+            for cluster in clusters
+        ]
         for clusters in (taxonomy.clusters, again)
     )
     return list(differences_of(stated, made, "clusters"))
@@ -283,6 +335,12 @@ def _decide_publication(
     tests: dict[str, Test], lowest: float, stability: dict[str, float], settings: Settings
 ) -> tuple[bool, str]:
     """Decide whether a cluster is published, and say why in a sentence."""
+    if settings.publication == "label_fixed":
+        p = tests["label_fixed"].p
+        return p <= settings.level, (
+            f"By the paper's rule, which shuffles columns under labels that stay: p = {p:.3g}, "
+            f"level {settings.level:g}."
+        )
     for key, of in (
         ("one_ability", "one ability a model"),
         ("column_shuffle", "models that fail independently"),
@@ -317,15 +375,15 @@ def _decide_publication(
     )
 
 
-def _measure_failures(matrix: Matrix, labels: Ints, settings: Settings) -> tuple[Floats, Floats]:
+def _measure_failures(matrix: Matrix, members: Bools, settings: Settings) -> tuple[Floats, Floats]:
     """Measure failures by cluster and model, and the share that ability and difficulty predict."""
     passes, trials = matrix.binary
     # item-response curves, so that a weak model on hard examples shows no excess
     chance = irt.fit(passes, trials, parameters=settings.parameters).probability()
-    shape = (int(labels.max()) + 1, len(matrix.models))
+    shape = (members.shape[1], len(matrix.models))
     failure, expectation = np.full(shape, np.nan), np.full(shape, np.nan)
     for c in range(shape[0]):
-        inside = labels == c
+        inside = members[:, c]
         count = trials[inside].sum(axis=0)
         # a model without answers in a cluster has no rate: NaN rather than 0 failures
         some = count > 0

@@ -17,6 +17,7 @@ from groundfault_lab.taxonomy.fitting.matrix import Imputation
 Signature = Literal["residual", "passes"]
 Reducer = Literal["signal", "none", "pca", "umap"]
 Clusterer = Literal["means", "hdbscan"]
+Publication = Literal["worlds", "label_fixed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +72,13 @@ class Settings:
         Number of refits on halves of the examples and of the models; default 20.
     bootstraps : int
         Number of resamples of the examples; default 20, 50 in the paper.
+    rules : bool
+        Publish rules over the examples' attributes as leaves: those under which models fail more
+        than their ability explains. Default true; not in the paper's preset. See
+        `groundfault_lab.taxonomy.fitting.leaves.find_leaves`.
+    publication : {"worlds", "label_fixed"}
+        Clusters that are published: those that beat null worlds and are found again, or all of
+        them if the paper's test rejects. Default worlds; label_fixed in the paper's preset.
     seed : int
         Seed of every random draw; default 0, 42 in the paper's preset.
     """
@@ -95,6 +103,8 @@ class Settings:
     worlds: int = 99
     refits: int = 20
     bootstraps: int = 20
+    rules: bool = True
+    publication: Publication = "worlds"
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -103,6 +113,7 @@ class Settings:
             "reducer": Reducer,
             "clusterer": Clusterer,
             "imputation": Imputation,
+            "publication": Publication,
         }.items():
             require_word(name, getattr(self, name), get_args(kind))
         # no number of worlds gives a p-value of 0
@@ -138,7 +149,8 @@ class Settings:
         name : {"default", "paper"}
             ``default`` is deterministic and adjusts for ability; ``paper`` is FailureScope
             (arXiv:2606.09878): passes and texts at alpha 0.1, UMAP to 30 dimensions, HDBSCAN (10,
-            5), clusters above 200 split.
+            5), clusters above 200 split, all of them published if its test of fixed labels
+            rejects.
 
         Raises
         ------
@@ -178,6 +190,8 @@ _PRESETS: dict[str, dict[str, Any]] = {
         "clusterer": "hdbscan",
         "split": 200,
         "bootstraps": 50,
+        "rules": False,
+        "publication": "label_fixed",
         "seed": 42,
     },
 }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,18 @@ from typing import Any
 import msgspec
 import numpy as np
 import polars as pl
+from msgspec import structs
 from numpy.typing import NDArray
 
-from groundfault.base.arrays import Floats
+from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.base.files import replace_folder, write_bytes, write_text
-from groundfault.base.reading import MAX_ROWS, read_bytes
+from groundfault.base.reading import MAX_ROWS, decode_json, read_bytes
 from groundfault.core.candidate import Candidate, FittedColumn
-from groundfault.core.rules import quote
+from groundfault.core.rules import Rule, quote
 from groundfault.errors import InputError, first_line
 from groundfault.readers.safely import Archive
 from groundfault.readers.table_size import measure_table
+from groundfault.render.words import plural
 from groundfault_lab.taxonomy.fitting.matrix import Exclusions, Matrix
 from groundfault_lab.taxonomy.fitting.nulls import DetectableClasses, Test
 from groundfault_lab.taxonomy.fitting.partition import Partition
@@ -61,7 +64,7 @@ class EnrichedAttribute:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Examples that the same models fail on.
+    """Examples that the same models fail on: a leaf, which is a rule, or a cluster of answers.
 
     Attributes
     ----------
@@ -83,6 +86,10 @@ class Cluster:
         The examples nearest to its centroid.
     sources : dict of str to int
         Examples of each benchmark, where benchmarks are known.
+    rule, meaning : str
+        Of a leaf: the rule that its examples obey, in SQL over their attributes and in English.
+    models : tuple of str
+        Of a leaf: the models that fail in it beyond their ability.
     name : str
         Its number and what sets it apart.
     """
@@ -98,16 +105,20 @@ class Cluster:
     attributes: tuple[EnrichedAttribute, ...] = ()
     exemplars: tuple[str, ...] = ()
     sources: dict[str, int] = field(default_factory=dict)
+    rule: str = ""
+    meaning: str = ""
+    models: tuple[str, ...] = ()
     name: str = field(init=False)
 
     def __post_init__(self) -> None:
         attribute = self.attributes[0].what if self.attributes else ""
-        description = ", ".join(self.terms[:3]) or attribute
+        description = self.meaning or ", ".join(self.terms[:3]) or attribute
+        kind = "leaf" if self.rule else "cluster"
         set_fields(
             self,
             failure=restore_unknown(self.failure),
             expected=restore_unknown(self.expected),
-            name=f"cluster {self.number}" + (f": {description}" if description else ""),
+            name=f"{kind} {self.number}" + (f": {description}" if description else ""),
         )
 
     @property
@@ -153,6 +164,9 @@ class TaxonomyData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     groundfault_version: str = ""
 
 
+# settings that version 0.1 did not have, as it acted; and fields of a cluster that is a rule
+_ADDED: dict[str, Any] = {"rules": False, "publication": "worlds"}
+_OF_LEAVES: dict[str, Any] = {"rule": "", "meaning": "", "models": []}
 _SHARED = (
     "settings clusters tests stability dimensions evidence_hash title detectable"
     " groundfault_version"
@@ -213,25 +227,49 @@ class Taxonomy(Stored):
     def by_the_papers_rule(self) -> int:
         """Count the clusters that the paper would publish: all, if the label-fixed test rejects."""
         test = self.tests.get("label_fixed")
-        return len(self.clusters) if test is not None and test.p <= self.settings.level else 0
+        return self.partition.clusters if test is not None and test.p <= self.settings.level else 0
+
+    @property
+    def leaves(self) -> tuple[Cluster, ...]:
+        """Return the rules among the clusters; they come first."""
+        return tuple(c for c in self.clusters if c.rule)
+
+    @cached_property
+    def inside(self) -> Bools:
+        """Return whether an example is in each cluster: shape (n, clusters)."""
+        leaves, frame = self.leaves, self.matrix.attributes
+        rules = [np.asarray(Rule.parse(leaf.rule).holds(frame), dtype=np.bool_) for leaf in leaves]
+        labels = self.partition.labels[:, None]
+        members = labels == np.arange(self.partition.clusters)
+        return np.hstack([np.array(rules).reshape(-1, len(self.matrix)).T.astype(bool), members])
 
     @cached_property
     def labels(self) -> dict[str, int]:
-        """Return the number of the cluster of each example, by name; 0 for none."""
-        # numbers start at 1 in all that users see, and labels at 0; 0 stands for none
-        return dict(zip(self.matrix.examples, (self.partition.labels + 1).tolist(), strict=True))
+        """Return the number of the first cluster of each example, by name; 0 for none."""
+        # numbers start at 1 in all that users see; 0 stands for none
+        first = np.where(self.inside.any(axis=1), self.inside.argmax(axis=1) + 1, 0)
+        return dict(zip(self.matrix.examples, first.tolist(), strict=True))
+
+    def list_members(self, number: int) -> Places:
+        """List the examples of a cluster, by its number from 1, the most typical first."""
+        cluster = self.clusters[number - 1]
+        if cluster.rule:
+            return list_telling(self.matrix, self.inside[:, number - 1], cluster.models)
+        return self.partition.list_nearest(number - 1 - len(self.leaves))
 
     @property
     def verdict(self) -> str:
         """Return the conclusion in a sentence."""
         models = f"{len(self.matrix.models)} models on {len(self.matrix):,} examples"
         # first, because then there are no clusters to speak of either
-        if self.dimensions == 0:
+        if self.dimensions == 0 and not self.leaves:
             head = (
                 f"Nothing was seen beyond one ability a model: {models} "
                 f"(p = {self.tests['direction'].p:.3g})."
             )
             return head if self.detectable is None else f"{head} {self.detectable.sentence}"
+        if self.leaves:
+            return self._describe_leaves(models)
         if not self.clusters:
             return (
                 f"No clusters were seen among {models}; that excludes none that are weak or rare."
@@ -243,11 +281,25 @@ class Taxonomy(Stored):
                 f"{reason[0].lower()}{reason[1:]}"
             )
         # of the clustered examples; those set apart are counted in the report
-        coverage = sum(c.size for c in self.published) / len(self.matrix)
+        coverage = self.inside[:, [c.number - 1 for c in self.published]].any(axis=1).mean()
         return (
             f"{len(self.published)} of {len(self.clusters)} clusters are published; they hold "
             f"{coverage:.0%} of {len(self.matrix):,} examples."
         )
+
+    def _describe_leaves(self, models: str) -> str:
+        leaves, clusters = self.leaves, self.clusters[len(self.leaves) :]
+        failing = len({model for leaf in leaves for model in leaf.models})
+        coverage = self.inside[:, : len(leaves)].any(axis=1).mean()
+        verdict = (
+            f"{plural(len(leaves), 'failure mode')} among {models}, as rules in which "
+            f"{plural(failing, 'model')} fail beyond ability and difficulty; the rules hold for "
+            f"{coverage:.0%} of the examples."
+        )
+        if not clusters:
+            return verdict
+        count = sum(c.published for c in clusters)
+        return f"{verdict} {count} of {len(clusters)} clusters of answers are published."
 
     def candidates(self, *, unstable: bool = False) -> list[Candidate]:
         """Turn published clusters into candidates, by the centroid nearest to the models' answers.
@@ -271,14 +323,15 @@ class Taxonomy(Stored):
         clusters = self.clusters if unstable else self.published
         if not clusters:
             return []
-        if not self.partition.rule:
+        if not self.partition.rule and not all(c.rule for c in clusters):
             raise InputError(
                 f"a taxonomy with reducer={self.settings.reducer!r} and "
                 f"alpha={self.settings.alpha:g} has no rule for another example; fit it with "
                 "reducer='pca', 'signal' or 'none', and alpha=0"
             )
         answers = tuple(ANSWER + model for model in self.matrix.models)
-        column = FittedColumn("taxonomy", "answers", answers, self.rule)
+        by_answers = any(not c.rule for c in clusters)
+        column = FittedColumn("taxonomy", "answers", answers, self.rule) if by_answers else None
         by = "the answers of the models it was fitted to"
         return [_make_candidate(c, column, by) for c in clusters]
 
@@ -288,7 +341,8 @@ class Taxonomy(Stored):
         partition = self.partition
         # HDBSCAN has no variance: there the nearest centroid decides, however far
         level = self.settings.core if partition.spread > 0 else 0.0
-        return partition.rule | _make_rule(partition.centroid, partition.spread, level)
+        first = len(self.leaves)
+        return partition.rule | _make_rule(partition.centroid, partition.spread, level, first)
 
     def text_candidates(self, column: str, *, unstable: bool = False) -> list[Candidate]:
         """Turn clusters into candidates, by the mean vector nearest to what an example says.
@@ -304,7 +358,7 @@ class Taxonomy(Stored):
         InputError
             If the taxonomy knows no vectors.
         """
-        clusters = self.clusters if unstable else self.published
+        clusters = [c for c in (self.clusters if unstable else self.published) if not c.rule]
         if not clusters:
             return []
         if self.matrix.semantic is None:
@@ -316,8 +370,11 @@ class Taxonomy(Stored):
         centroid = np.array(
             [self.matrix.semantic[labels == c].mean(axis=0) for c in range(self.partition.clusters)]
         )
+        first = len(self.leaves)
         # a spread of 0 makes the rule "nearest", without a region in between
-        derived = FittedColumn("taxonomy", "centroid", (column,), _make_rule(centroid, 0.0, 0.0))
+        derived = FittedColumn(
+            "taxonomy", "centroid", (column,), _make_rule(centroid, 0.0, 0.0, first)
+        )
         return [_make_candidate(c, derived, f"the vector in {column}") for c in clusters]
 
     @property
@@ -335,6 +392,13 @@ class Taxonomy(Stored):
             by_the_papers_rule=self.by_the_papers_rule,
             **{name: getattr(self, name) for name in _SHARED},
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain words and numbers, without what version 0.1 did not have."""
+        data = super().to_dict()
+        data["settings"] = _drop(data["settings"], _ADDED)
+        data["clusters"] = [_drop(one, _OF_LEAVES) for one in data["clusters"]]
+        return data
 
     def save(self, directory: str | Path) -> None:
         """Write ``taxonomy.json``, ``arrays.npz`` and ``examples.parquet`` into a directory."""
@@ -370,9 +434,11 @@ class Taxonomy(Stored):
         """
         place = Path(directory)
         try:
-            data = decode_versioned(
-                read_bytes(place / "taxonomy.json"), TaxonomyData, "groundfault_taxonomy"
-            )
+            content = read_bytes(place / "taxonomy.json")
+            data = decode_versioned(content, TaxonomyData, "groundfault_taxonomy")
+            stated = decode_json(content.decode(), "it")["settings"]
+            earlier = {name: value for name, value in _ADDED.items() if name not in stated}
+            data = structs.replace(data, settings=replace(data.settings, **earlier))
             Archive(place / "arrays.npz")  # refuses what unpacks to far more than its size
             # pickles could run code
             with np.load(place / "arrays.npz", allow_pickle=False) as file:
@@ -395,6 +461,18 @@ class Taxonomy(Stored):
             raise InputError(f"{place} is not the directory of a taxonomy: {message}") from None
 
 
+def list_telling(matrix: Matrix, inside: Bools, models: Sequence[str]) -> Places:
+    """List examples of a leaf, those first that its models fail and the others pass."""
+    rows, failed = np.flatnonzero(inside), 1 - np.nan_to_num(matrix.values, nan=0.5)
+    own = np.isin(matrix.models, list(models))
+    others = failed[rows][:, ~own].mean(axis=1) if not own.all() else 0.0
+    return rows[np.argsort(others - failed[rows][:, own].mean(axis=1), kind="stable")]
+
+
+def _drop(fields: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in fields.items() if k not in values or v != values[k]}
+
+
 def _restore(data: TaxonomyData, arrays: dict[str, NDArray[Any]], table: pl.DataFrame) -> Taxonomy:
     passes, trials = (arrays[name].astype(np.int64) for name in ("passed", "trials"))
     shape = (len(data.examples), len(data.models))
@@ -410,14 +488,18 @@ def _restore(data: TaxonomyData, arrays: dict[str, NDArray[Any]], table: pl.Data
     return Taxonomy(matrix=matrix, partition=partition, **shared)
 
 
-def _make_rule(centroid: Floats, spread: float, level: float) -> dict[str, Floats]:
+def _make_rule(centroid: Floats, spread: float, level: float, first: int) -> dict[str, Floats]:
     """Make the arrays by which `groundfault_lab.taxonomy.centroids` finds the nearest cluster."""
-    numbers = np.arange(1.0, len(centroid) + 1)
+    # leaves come before the clusters
+    numbers = np.arange(1.0, len(centroid) + 1) + first
     ends = {"spread": np.array([spread]), "level": np.array([level])}
     return {"centroid": centroid, "number": numbers, **ends}
 
 
-def _make_candidate(cluster: Cluster, column: FittedColumn, by: str) -> Candidate:
+def _make_candidate(cluster: Cluster, column: FittedColumn | None, by: str) -> Candidate:
+    if cluster.rule:
+        return Candidate(cluster.name, cluster.rule, cluster.meaning, "taxonomy")
+    assert column is not None
     remark = "" if cluster.published else " (not published)"
     meaning = f"the example is nearest to {cluster.name}{remark} of a taxonomy, by {by}"
     rule = f"{quote(column.name)} = {cluster.number}"

@@ -41,7 +41,7 @@ class Basis:
     Attributes
     ----------
     labels : int64 array, shape (n,)
-        Cluster of each example from 0; -1 is none.
+        First cluster of each example from 0; -1 is none.
     difficulty : float64 array, shape (n,)
         Share of the other models that failed it.
     items : ItemResponse
@@ -52,6 +52,8 @@ class Basis:
         Shares of models whose excesses are so many times as large as that.
     benchmark : int64 array, shape (n,), optional
         Where each example comes from.
+    members : float64 array, shape (n, clusters), optional
+        1 where an example is in a cluster; left out, by ``labels``. Leaves overlap.
     """
 
     labels: Ints
@@ -60,16 +62,18 @@ class Basis:
     covariance: Floats
     weights: Floats
     benchmark: Ints | None = None
+    members: Floats | None = None
 
     @classmethod
-    def of(cls, matrix: Matrix, labels: Ints, benchmark: str | None = None) -> Basis:
+    def of(cls, matrix: Matrix, groups: Ints | Bools, benchmark: str | None = None) -> Basis:
         """Read a basis off the answers of other models.
 
         Parameters
         ----------
         matrix : Matrix
             Only informative examples, without the model to be diagnosed.
-        labels : int64 array, shape (n,)
+        groups : int64 array, shape (n,), or bool array, shape (n, clusters)
+            The cluster of each example, -1 for none; or which clusters it is in.
         benchmark : str, optional
             Column of the matrix's attributes.
         """
@@ -81,10 +85,12 @@ class Basis:
         if benchmark is not None:
             ranks = matrix.attributes[benchmark].fill_null("unknown").rank("dense").to_numpy()
             source = (ranks - 1).astype(np.int64)
-        excess, chance = _measure_excess(trials - passes, trials, items, _members(labels))
+        members = _members(groups) if groups.ndim == 1 else groups.astype(np.float64)
+        labels = _find_first(members)
+        excess, chance = _measure_excess(trials - passes, trials, items, members)
         covariance = _estimate_covariance(excess, chance)
         weights = _estimate_weights(excess, chance, covariance)
-        return cls(labels, difficulty, items, covariance, weights, source)
+        return cls(labels, difficulty, items, covariance, weights, source, members)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -97,7 +103,7 @@ class Basis:
     @cached_property
     def inside(self) -> Floats:
         """Return 1 where an example is in a cluster: shape (n, clusters)."""
-        return _members(self.labels)
+        return _members(self.labels) if self.members is None else self.members
 
     @cached_property
     def curve(self) -> Floats:
@@ -112,7 +118,12 @@ class Basis:
         return np.log(p), np.log1p(-p)
 
 
-def _members(labels: Ints) -> Floats:
+def _find_first(members: Floats) -> Ints:
+    first = members.argmax(axis=1) if members.shape[1] else np.zeros(len(members))
+    return np.where(members.any(axis=1), first, -1).astype(np.int64)
+
+
+def _members(labels: Ints | Bools) -> Floats:
     return np.asarray(labels[:, None] == np.arange(labels.max(initial=-1) + 1), dtype=np.float64)
 
 

@@ -69,9 +69,10 @@ def add_answers(evidence: Evidence, matrix: Matrix) -> Evidence:
     # rules compare numbers, and have no NULL
     answers = np.nan_to_num(matrix.values, nan=-1.0)
     columns = {ANSWER + model: answers[rows, j] for j, model in enumerate(matrix.models)}
-    return replace(
-        evidence, frame=evidence.frame.with_columns(**{k: pl.Series(v) for k, v in columns.items()})
-    )
+    frame = evidence.frame.with_columns(**{k: pl.Series(v) for k, v in columns.items()})
+    # leaves read attributes, which may have come from a table of examples
+    lacking = [name for name in matrix.attributes.columns if name not in frame.columns]
+    return replace(evidence, frame=frame.hstack(matrix.attributes[rows].select(lacking)))
 
 
 def judge_claims(

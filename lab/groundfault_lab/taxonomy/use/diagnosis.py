@@ -349,7 +349,7 @@ def diagnose(
     matrix = taxonomy.matrix
     if benchmark is not None:
         matrix.attribute(benchmark, "benchmark")
-    basis = Basis.of(matrix, taxonomy.partition.labels, benchmark)
+    basis = Basis.of(matrix, taxonomy.inside, benchmark)
     has_answer, failures, unknown = match_answers(results, taxonomy)
     every = np.ones((1, len(basis)), dtype=bool)
     estimates = estimate_profile(basis, failures, has_answer[None], TargetExamples.of(basis, every))

@@ -181,7 +181,7 @@ def predict(taxonomy: Taxonomy, results: Evidence, *, method: Method = "ability"
     frame = pl.DataFrame(
         {
             "example": taxonomy.matrix.examples,
-            "cluster": taxonomy.partition.labels + 1,
+            "cluster": list(taxonomy.labels.values()),
             "failure": 1 - chance[:, 0],
             "by_ability": 1 - one[:, 0],
         }

@@ -213,8 +213,7 @@ def _make_pool(
     )
     sources = tuple(
         Source.of(matrix.examples[i], question, keys[i], worked[i])
-        # clusters are numbered from 1, labels from 0
-        for i in taxonomy.partition.list_nearest(number - 1)
+        for i in taxonomy.list_members(number)
         if (question := questions[i])
     )
     if not sources:

@@ -200,15 +200,16 @@ def _draw_tasks(
 ) -> tuple[list[str], set[str]]:
     """Draw the tasks to be shown, in the order of showing; also return all members."""
     rng = stream(seed, "taxonomy membership", one_label.cluster)
-    of = taxonomy.labels
-    there = [name for name in of if texts[name]]
-    members = [name for name in there if of[name] == one_label.cluster]
+    examples, inside = taxonomy.matrix.examples, taxonomy.inside
+    there = [i for i, name in enumerate(examples) if texts[name]]
+    here = inside[:, one_label.cluster - 1]
+    members = [examples[i] for i in there if here[i]]
     # exemplars gave the label: to recognise them proves nothing
     unseen = [name for name in members if name not in one_label.exemplars]
     # of other clusters first, which is harder than noise
-    others = [name for name in there if of[name] not in (one_label.cluster, 0)]
+    others = [examples[i] for i in there if not here[i] and inside[i].any()]
     if len(others) < max_members:
-        others = [name for name in there if of[name] != one_label.cluster]
+        others = [examples[i] for i in there if not here[i]]
     pool = unseen if len(unseen) >= max_members else members
     most = min(max_members, len(pool), len(others))  # as many of each, so that guessing gives half
     sample = [

@@ -1,0 +1,169 @@
+"""Leaves: rules under which models fail more than their ability and the difficulty explain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import exp
+
+import numpy as np
+import polars as pl
+
+from groundfault.base.arrays import Bools, Ints
+from groundfault.core.columns import Kind, profile
+from groundfault.core.rules import Rule
+from groundfault.modes.find import find_modes
+from groundfault.stats.multiple import holm
+from groundfault.stats.stratified_tail import log_tail
+from groundfault_lab.taxonomy.fitting.matrix import Matrix
+from groundfault_lab.taxonomy.fitting.settings import Settings
+
+_READ = (Kind.FLAG, Kind.NUMBER, Kind.LABEL, Kind.TEXT)
+# more classes hold few examples each, and the search counts up to 64 fast
+_CLASSES = 20
+# overlap from which two models' rules are one leaf: two thirds, as of rules in one place
+_SAME = 2 / 3
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """A rule, and the models that fail more often where it holds.
+
+    Attributes
+    ----------
+    rule, meaning : str
+        In SQL over the attributes of the examples, and in English.
+    models : tuple of str
+        Those that fail there beyond their ability, the clearest first.
+    holds : bool array, shape (n,)
+        Of the examples of the taxonomy.
+    p : float
+        Adjusted p-value of the clearest.
+    """
+
+    rule: str
+    meaning: str
+    models: tuple[str, ...]
+    holds: Bools
+    p: float
+
+
+def find_leaves(matrix: Matrix, shown: Matrix, settings: Settings) -> list[Leaf]:
+    """Search the attributes of the examples for rules under which models fail beyond ability.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        All examples: those that every model passes show where a rule ends.
+    shown : Matrix
+        The examples of the taxonomy.
+    settings : Settings
+
+    Returns
+    -------
+    list of Leaf
+        Those with most failing models first, then by the clearest.
+
+    Notes
+    -----
+    Each model's failures are compared inside and outside of a rule among examples that equally many
+    models fail. Given that number, one ability a model and one difficulty an example leave the
+    failures of a model exchangeable (Rasch's model: the number is sufficient for the difficulty),
+    so that the search's bars hold: at most with probability `Settings.level` any rule of the lists
+    of all models is named where ability and difficulty explain all. Further models of a leaf are
+    tested by the same conditional test, Holm-adjusted over all leaves and models, at the same level
+    (Mantel and Haenszel 1959, doi:10.1093/jnci/22.4.719). With items of unlike slopes this holds
+    approximately; simulated worlds have them.
+    """
+    table = select_attributes(matrix)
+    if not table.width:
+        return []
+    answered: Bools = np.any(matrix.trials > 0, axis=1)
+    matrix, table = matrix.take(answered), table.filter(pl.Series(answered))
+    failures = np.where(matrix.trials > 0, (matrix.values == 0).astype(np.float64), np.nan)
+    classes = classify_difficulty(failures)
+    modes, _ = find_modes(
+        table,
+        failures.T.copy(),
+        outcomes=matrix.models,
+        level=settings.level,
+        strata=classes,
+        shared=False,
+    )
+    found = [
+        Leaf(mode.rule, mode.meaning, (mode.outcome,), _evaluate(mode.rule, table), mode.p_marginal)
+        for mode in sorted(modes, key=lambda mode: mode.p_marginal)
+    ]
+    leaves = _add_models(_merge(found), matrix.models, failures, classes, settings.level)
+    rows = [matrix.places[name] for name in shown.examples]
+    return [replace(leaf, holds=leaf.holds[rows]) for leaf in leaves if leaf.holds[rows].any()]
+
+
+def select_attributes(matrix: Matrix) -> pl.DataFrame:
+    """Select the columns that rules may name: flags, numbers, labels and texts."""
+    if not matrix.attributes.width:
+        return matrix.attributes
+    return matrix.attributes.select(
+        column.name for column in profile(matrix.attributes) if column.kind in _READ
+    )
+
+
+def classify_difficulty(failures: np.ndarray) -> Ints:
+    """Number classes of examples that about equally many models fail: shape (n,)."""
+    share = np.round(np.nanmean(failures, axis=1) * failures.shape[1])
+    if len(np.unique(share)) > _CLASSES:
+        # cut so that the classes are of about equal size
+        edges = np.unique(np.quantile(share, np.arange(1, _CLASSES) / _CLASSES))
+        share = np.searchsorted(edges, share, side="right").astype(np.float64)
+    return np.unique(share, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _evaluate(rule: str, table: pl.DataFrame) -> Bools:
+    return np.asarray(Rule.parse(rule).holds(table).to_numpy(), dtype=np.bool_)
+
+
+def _merge(found: Iterable[Leaf]) -> list[Leaf]:
+    """Make one leaf of rules of several models that hold for nearly the same examples."""
+    leaves: list[Leaf] = []
+    for one in found:
+        overlaps = [_measure_overlap(one.holds, leaf.holds) for leaf in leaves]
+        best = int(np.argmax(overlaps)) if overlaps else 0
+        if not overlaps or overlaps[best] < _SAME:
+            leaves.append(one)
+        elif one.models[0] not in leaves[best].models:
+            leaves[best] = replace(leaves[best], models=(*leaves[best].models, *one.models))
+    return leaves
+
+
+def _measure_overlap(a: Bools, b: Bools) -> float:
+    return float((a & b).sum() / max((a | b).sum(), 1))
+
+
+def _add_models(
+    leaves: Sequence[Leaf], models: Sequence[str], failures: np.ndarray, classes: Ints, level: float
+) -> list[Leaf]:
+    """Add the models that fail a leaf beyond their ability by the conditional test."""
+    if not leaves:
+        return []
+    p = np.array([[_test(leaf.holds, row, classes) for row in failures.T] for leaf in leaves])
+    adjusted = holm(p.ravel()).reshape(p.shape)
+    out = []
+    for leaf, row in zip(leaves, adjusted, strict=True):
+        more = [
+            models[j]
+            for j in np.argsort(row, kind="stable")
+            if row[j] <= level and models[j] not in leaf.models
+        ]
+        out.append(replace(leaf, models=(*leaf.models, *more)))
+    return sorted(out, key=lambda leaf: (-len(leaf.models), leaf.p))
+
+
+def _test(inside: Bools, failures: np.ndarray, classes: Ints) -> float:
+    """Return the p-value of so many failures inside, exchangeable within classes."""
+    scored = ~np.isnan(failures)
+    count = int(classes.max()) + 1
+    size, on, errors = (
+        np.bincount(classes[rows], minlength=count).astype(np.int64)
+        for rows in (scored, scored & inside, scored & (failures == 1))
+    )
+    return exp(log_tail(int((failures[inside & scored]).sum()), on, errors, size))
