@@ -24,13 +24,15 @@ from numpy.typing import NDArray
 from groundfault.base.progress import Progress, listener
 from groundfault.base.streams import stream
 from groundfault.core.evidence import Evidence
+from groundfault.core.rules import Rule
 from groundfault_lab.taxonomy.fitting.fit import fit
+from groundfault_lab.taxonomy.fitting.leaves import classify_difficulty
 from groundfault_lab.taxonomy.fitting.settings import Settings
 from groundfault_lab.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault_studies.failure_scope_tables import make_table
 from groundfault_studies.known_holes import FOLDER, find_folder, read_holes
 from groundfault_studies.resuming import Rows, resume_rounds
-from groundfault_studies.rule_scores import jaccard
+from groundfault_studies.rule_scores import AS_GOOD_AS_NONE, jaccard, weigh_excess
 from groundfault_studies.shared_folder import find_shared
 from groundfault_studies.tables import PaperStudy
 from groundfault_studies.taxonomy_paper import SOURCE
@@ -58,7 +60,7 @@ class ModelAnswers:
     outcomes : polars.DataFrame
         ``example_id``, ``model`` and ``error``, a row an answer; every model answered everything.
     texts : polars.DataFrame
-        ``example_id`` and ``text``, a row an example.
+        ``example_id``, ``text`` and attributes, a row an example.
     holes : mapping of str to bool array, shape (examples,)
         The true modes, in the order of ``texts``; empty where they are not known.
     """
@@ -142,39 +144,70 @@ def measure_draw(
     if data.holes:
         kept = np.sort(stream(draw, "failure scope").choice(len(data.texts), _SIZE, replace=False))
         ids = data.texts[_ID].gather(kept)
-        clusters = list_published(_fit(data, data.models, ids, rule, reducer, changes), ids, rule)
-        numbers = score_holes(clusters, [hole[kept] for hole in data.holes.values()])
+        taxonomy = _fit(data, data.models, ids, rule, reducer, changes)
+        clusters = list_published(taxonomy, data, rule)
+        numbers = score_holes(
+            [one[kept] for one in clusters], [hole[kept] for hole in data.holes.values()]
+        )
+        fresh = np.setdiff1d(np.arange(len(data.texts)), kept)
+        numbers |= count_false_leaves(taxonomy, data, fresh)
     else:
         models = stream(draw, f"failure scope {name}").permutation(data.models).tolist()
         half, ids = len(models) // 2, data.texts[_ID]
         first, second = (
-            list_published(_fit(data, part, ids, rule, reducer, changes), ids, rule)
+            list_published(_fit(data, part, ids, rule, reducer, changes), data, rule)
             for part in (models[:half], models[half:])
         )
         numbers = score_again(first, second)
     return [{"data": name, "rule": rule, "draw": draw, **numbers}]
 
 
-def list_published(taxonomy: Taxonomy, ids: pl.Series, rule: str) -> list[Bools]:
-    """The clusters that a rule publishes, over all examples.
+def list_published(taxonomy: Taxonomy, data: ModelAnswers, rule: str) -> list[Bools]:
+    """What a rule publishes: a bool array of all examples each, in the order of ``data.texts``.
 
     Parameters
     ----------
     taxonomy : Taxonomy
-    ids : polars.Series, length n
-    rule : {"paper", "default"}
-        The paper publishes all clusters if its test of fixed labels rejects, ours those that beat
-        both null worlds and stay.
-
-    Returns
-    -------
-    list of bool array, shape (n,)
+    data : ModelAnswers
+    rule : {"paper", "default", "leaves"}
+        The paper publishes all clusters if its test of fixed labels rejects, ours leaves, and
+        clusters that beat both null worlds and stay; or leaves alone.
     """
-    labels = np.array([taxonomy.labels.get(id, 0) for id in ids])
-    selection = (
-        taxonomy.clusters[: taxonomy.by_the_papers_rule] if rule == "paper" else taxonomy.published
-    )
-    return [labels == cluster.number for cluster in selection]
+    places = {name: i for i, name in enumerate(taxonomy.matrix.examples)}
+    rows = np.array([places.get(name, -1) for name in data.texts[_ID].cast(pl.String)])
+    published = []
+    for cluster in taxonomy.leaves if rule == "leaves" else taxonomy.published:
+        inside = (rows >= 0) & taxonomy.inside[:, cluster.number - 1][rows]
+        published.append(_evaluate(cluster.rule, data) if cluster.rule else inside)
+    return published
+
+
+def _evaluate(rule: str, data: ModelAnswers) -> Bools:
+    return np.asarray(Rule.parse(rule).holds(data.texts).to_numpy(), dtype=np.bool_)
+
+
+def count_false_leaves(
+    taxonomy: Taxonomy, data: ModelAnswers, fresh: NDArray[np.intp]
+) -> dict[str, float]:
+    """How many leaves name a model, and how many of these models fail no more there.
+
+    On examples that the fit did not see, among those that equally many models fail.
+    """
+    failures = _tabulate_failures(data)[fresh]
+    classes = classify_difficulty(failures)
+    excess = [
+        weigh_excess(_evaluate(leaf.rule, data)[fresh], failures[:, j], classes)
+        for leaf in taxonomy.leaves
+        for j, model in enumerate(data.models)
+        if model in leaf.models
+    ]
+    return {"named": len(excess), "false": sum(not one > AS_GOOD_AS_NONE for one in excess)}
+
+
+def _tabulate_failures(data: ModelAnswers) -> NDArray[np.float64]:
+    table = data.outcomes.pivot(on="model", index=_ID, values="error")
+    table = data.texts.select(_ID).join(table, on=_ID, how="left", maintain_order="left")
+    return table.select(data.models).to_numpy()
 
 
 def score_holes(clusters: Sequence[Bools], holes: Sequence[Bools]) -> dict[str, float]:
@@ -214,7 +247,7 @@ def _fit(
     rows = data.outcomes.filter(pl.col("model").is_in(models), pl.col(_ID).is_in(ids.implode()))
     evidence = Evidence.from_table(rows, id=_ID, model="model", outcome="error")
     if rule == "default":
-        return fit(evidence, Settings(bootstraps=0, **changes))
+        return fit(evidence, Settings(bootstraps=0, **changes), examples=data.texts)
     rates = rows.group_by("model").agg(pl.col("error").mean()).sort("error", "model")
     # what the paper publishes rests on its test of fixed labels alone
     unused = dict.fromkeys(("worlds", "refits", "bootstraps"), 0)
@@ -236,14 +269,14 @@ def read_known_holes(place: Path) -> ModelAnswers:
         for model, errors in data.errors.items()
     )
     holes = {model: hole for model, (_, hole) in data.holes.items() if hole is not None}
-    texts = data.examples.select(_ID, text="prompt")
+    texts = data.examples.rename({"prompt": "text"})
     return ModelAnswers("known_holes", outcomes, texts, holes)
 
 
 def read_zeroeval(place: Path) -> ModelAnswers:
     """Chat models on questions of mathematics and of code."""
     outcomes = pl.read_parquet(place / "outcomes.parquet", columns=[_ID, "model", "correct"])
-    examples = pl.read_parquet(place / "examples.parquet", columns=[_ID, "question"])
+    examples = pl.read_parquet(place / "examples.parquet").drop("target", "answer_abs")
     return _select_complete("zeroeval", outcomes, examples.rename({"question": "text"}))
 
 
@@ -251,7 +284,7 @@ def read_mint(place: Path) -> ModelAnswers:
     """Chat models with tools, at most five turns."""
     episodes = pl.read_parquet(place / "episodes.parquet")
     outcomes = episodes.filter(pl.col("max_turns") == 5).select(_ID, "model", "correct")
-    examples = pl.read_parquet(place / "examples.parquet", columns=[_ID, "prompt"])
+    examples = pl.read_parquet(place / "examples.parquet").drop("reference", "metadata")
     return _select_complete("mint", outcomes, examples.rename({"prompt": "text"}))
 
 

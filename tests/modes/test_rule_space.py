@@ -265,3 +265,7 @@ def test_masks_do_not_depend_on_the_layout() -> None:
         row = language.layout.unpack(language.mask(ModeRule(((i,),), "single"))[None])[0]
         assert np.array_equal(row, language.literals[i].on)
     assert language.counts == LANGUAGE.counts
+
+
+def test_of_no_words_none_is_named() -> None:
+    assert (~LANGUAGE.list_named(np.array([], dtype=np.intp))).shape == (0,)

@@ -78,11 +78,19 @@ def test_without_attributes_there_are_clusters_alone() -> None:
     assert find_leaves(matrix, matrix, Settings()) == []
 
 
-def test_classes_of_difficulty_are_few_and_in_order() -> None:
-    failures = (np.random.default_rng(1).random((500, 60)) < 0.4).astype(float)
+def test_classes_are_of_examples_that_as_many_and_as_able_models_fail() -> None:
+    rate = np.linspace(0.2, 0.6, 10)
+    failures = (np.random.default_rng(1).random((500, 10)) < rate).astype(float)
     classes, counts = classify_difficulty(failures), failures.sum(axis=1)
-    assert 10 < len(np.unique(classes)) <= 20
-    assert all(counts[classes < c].max(initial=0) < counts[classes == c].min() for c in range(1, 9))
+    # the weakest model fails most
+    weakness = failures @ rate / np.maximum(counts, 1)
+    for count in range(3, 6):
+        able, weak = np.unique(classes[counts == count])
+        assert set(counts[np.isin(classes, [able, weak])]) == {count}
+        parts = sorted(weakness[classes == one].mean() for one in (able, weak))
+        assert parts[1] - parts[0] > 0.02
+    many = (np.random.default_rng(1).random((500, 60)) < 0.4).astype(float)
+    assert 20 < len(np.unique(classify_difficulty(many))) <= 40
 
 
 @pytest.fixture(scope="module")

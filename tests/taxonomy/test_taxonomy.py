@@ -42,7 +42,10 @@ from groundfault_lab.stats.partitions import adjusted_rand
 from groundfault_lab.taxonomy import Matrix, Settings, Taxonomy, add_answers, fit, judge_claims
 from groundfault_lab.taxonomy.finder import Clusters as Finder
 from groundfault_lab.taxonomy.fitting import nulls
-from groundfault_lab.taxonomy.fitting.fit import find_contrasting_terms, find_enriched_attributes
+from groundfault_lab.taxonomy.fitting.attributes import (
+    find_contrasting_terms,
+    find_enriched_attributes,
+)
 from groundfault_lab.taxonomy.fitting.nulls import draw_world
 from groundfault_lab.taxonomy.fitting.partition import _split_large
 from groundfault_lab.taxonomy.fitting.stability import Replicates

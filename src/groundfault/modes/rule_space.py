@@ -177,7 +177,8 @@ class RuleLanguage:
             [
                 (_REDUNDANT * both[np.ix_(row, row)] <= units).any()
                 for row, units in zip(shared >= _REDUNDANT * support[:, None], support, strict=True)
-            ]
+            ],
+            dtype=np.bool_,  # also where there are no words
         )
 
     def _count_rules(self) -> None:

@@ -9,7 +9,7 @@ from math import exp
 import numpy as np
 import polars as pl
 
-from groundfault.base.arrays import Bools, Ints
+from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.core.columns import Kind, profile
 from groundfault.core.rules import Rule
 from groundfault.modes.find import find_modes
@@ -66,14 +66,13 @@ def find_leaves(matrix: Matrix, shown: Matrix, settings: Settings) -> list[Leaf]
 
     Notes
     -----
-    Each model's failures are compared inside and outside of a rule among examples that equally many
-    models fail. Given that number, one ability a model and one difficulty an example leave the
-    failures of a model exchangeable (Rasch's model: the number is sufficient for the difficulty),
-    so that the search's bars hold: at most with probability `Settings.level` any rule of the lists
-    of all models is named where ability and difficulty explain all. Further models of a leaf are
-    tested by the same conditional test, Holm-adjusted over all leaves and models, at the same level
-    (Mantel and Haenszel 1959, doi:10.1093/jnci/22.4.719). With items of unlike slopes this holds
-    approximately; simulated worlds have them.
+    Each model's failures are compared inside and outside of a rule among examples that as many
+    models, and models as able, fail. Given these, one ability a model and two parameters an item
+    leave the failures of a model exchangeable, so that the search's bars hold: at most with
+    probability `Settings.level` any rule of the lists of all models is named where these explain
+    all. Further models of a leaf are tested by the same conditional test (Mantel and Haenszel 1959,
+    doi:10.1093/jnci/22.4.719), Holm-adjusted over all leaves and models, at the same level.
+    Abilities are cut in two, so it holds approximately; simulated worlds show how far.
     """
     table = select_attributes(matrix)
     if not table.width:
@@ -108,14 +107,35 @@ def select_attributes(matrix: Matrix) -> pl.DataFrame:
     )
 
 
-def classify_difficulty(failures: np.ndarray) -> Ints:
-    """Number classes of examples that about equally many models fail: shape (n,)."""
+def classify_difficulty(failures: Floats) -> Ints:
+    """Number classes of examples that about as many models, and models as able, fail.
+
+    Parameters
+    ----------
+    failures : float64 array, shape (n, m)
+        NaN where a model was not asked.
+
+    Notes
+    -----
+    How many models fail an example, and the sum of their abilities, are sufficient for an item's
+    two parameters. Abilities are the log odds of each model's rate.
+    """
+    rate, failed = np.nanmean(failures, axis=0), np.nan_to_num(failures)
+    # half an example is added to each side, so that a model without failures has odds
+    n = len(failures)
+    ability = -np.log((rate * n + 0.5) / ((1 - rate) * n + 0.5))
+    mean_ability = failed @ ability / np.maximum(failed.sum(axis=1), 1)
     share = np.round(np.nanmean(failures, axis=1) * failures.shape[1])
     if len(np.unique(share)) > _CLASSES:
         # cut so that the classes are of about equal size
         edges = np.unique(np.quantile(share, np.arange(1, _CLASSES) / _CLASSES))
         share = np.searchsorted(edges, share, side="right").astype(np.float64)
-    return np.unique(share, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    # each class in two by the median: without, rules that go with an item's slope are named
+    middle = np.zeros(len(share))
+    for one in np.unique(share):
+        rows = share == one
+        middle[rows] = mean_ability[rows] > np.median(mean_ability[rows])
+    return np.unique(2 * share + middle, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def _evaluate(rule: str, table: pl.DataFrame) -> Bools:
@@ -140,7 +160,7 @@ def _measure_overlap(a: Bools, b: Bools) -> float:
 
 
 def _add_models(
-    leaves: Sequence[Leaf], models: Sequence[str], failures: np.ndarray, classes: Ints, level: float
+    leaves: Sequence[Leaf], models: Sequence[str], failures: Floats, classes: Ints, level: float
 ) -> list[Leaf]:
     """Add the models that fail a leaf beyond their ability by the conditional test."""
     if not leaves:
@@ -158,7 +178,7 @@ def _add_models(
     return sorted(out, key=lambda leaf: (-len(leaf.models), leaf.p))
 
 
-def _test(inside: Bools, failures: np.ndarray, classes: Ints) -> float:
+def _test(inside: Bools, failures: Floats, classes: Ints) -> float:
     """Return the p-value of so many failures inside, exchangeable within classes."""
     scored = ~np.isnan(failures)
     count = int(classes.max()) + 1
@@ -167,3 +187,11 @@ def _test(inside: Bools, failures: np.ndarray, classes: Ints) -> float:
         for rows in (scored, scored & inside, scored & (failures == 1))
     )
     return exp(log_tail(int((failures[inside & scored]).sum()), on, errors, size))
+
+
+def list_telling(matrix: Matrix, inside: Bools, models: Sequence[str]) -> Places:
+    """List examples of a leaf, those first that its models fail and the others pass."""
+    rows, failed = np.flatnonzero(inside), 1 - np.nan_to_num(matrix.values, nan=0.5)
+    own = np.isin(matrix.models, list(models))
+    others = failed[rows][:, ~own].mean(axis=1) if not own.all() else 0.0
+    return rows[np.argsort(others - failed[rows][:, own].mean(axis=1), kind="stable")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +23,7 @@ from groundfault.errors import InputError, first_line
 from groundfault.readers.safely import Archive
 from groundfault.readers.table_size import measure_table
 from groundfault.render.words import plural
+from groundfault_lab.taxonomy.fitting.leaves import list_telling
 from groundfault_lab.taxonomy.fitting.matrix import Exclusions, Matrix
 from groundfault_lab.taxonomy.fitting.nulls import DetectableClasses, Test
 from groundfault_lab.taxonomy.fitting.partition import Partition
@@ -459,14 +459,6 @@ class Taxonomy(Stored):
         ) as error:
             message = getattr(error, "strerror", None) or first_line(error)
             raise InputError(f"{place} is not the directory of a taxonomy: {message}") from None
-
-
-def list_telling(matrix: Matrix, inside: Bools, models: Sequence[str]) -> Places:
-    """List examples of a leaf, those first that its models fail and the others pass."""
-    rows, failed = np.flatnonzero(inside), 1 - np.nan_to_num(matrix.values, nan=0.5)
-    own = np.isin(matrix.models, list(models))
-    others = failed[rows][:, ~own].mean(axis=1) if not own.all() else 0.0
-    return rows[np.argsort(others - failed[rows][:, own].mean(axis=1), kind="stable")]
 
 
 def _drop(fields: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
