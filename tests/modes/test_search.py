@@ -220,6 +220,7 @@ def test_a_word_that_attributes_name_joins_no_set_of_words(attributes: list[str]
     space, strata = make_world(table, np.where(is_month | is_letter, 0.8, 0.1), 8)
     joined = [space.sql(p.rule) for p in search(pay(space, strata), strata)]
     both = r"""("prompt" ~* '\bde\b' OR "prompt" ~* '\be\b')"""
+    assert space.list_named(np.zeros(0, dtype=np.intp)).dtype == np.bool_
     # where texts are all there is, a set of words is the best that can be said
     assert (both in joined) is (not attributes)
     modes, _ = find_modes(table, strata.losses.values[None])

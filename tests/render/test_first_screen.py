@@ -94,6 +94,21 @@ def test_it_is_short_for_one_model_and_for_ten(models: int) -> None:
         assert part in text, part
 
 
+def test_cells_of_many_models_have_colours_and_what_differs_between_answers_a_reason() -> None:
+    table = make_table(2).with_columns(response_length=pl.int_range(pl.len()))
+    with pytest.warns(UserWarning, match="1 is a pass"):
+        evidence = Evidence.from_table(table, id="id", model="model", outcome="outcome")
+    report = groundfault.audit(evidence, ledger=False)
+    assert report.unused["they differ between the answers to one example"] == ("response_length",)
+    page = make_page(report)
+    assert html(page).count('class="number above"') == 2
+    console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="standard")
+    show(make_summary(report), console)
+    told = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "response_length" in told
+    assert re.search(r"\x1b\[1;31m\d+% ●", told)
+
+
 def test_nobody_has_to_know_statistics_to_read_it(one: Report, nothing: Report) -> None:
     for report in (one, nothing):
         screen = printed(report)

@@ -260,6 +260,7 @@ def choose_columns(audit: PreparedAudit) -> tuple[list[str], dict[str, tuple[str
         f"they hold or describe the model's answer, {_BY_NAME}": measured,
         f"they predict over {LEAK:.0%} of the rarer outcome": _without(later, by_name),
         f"they say how an answer was scored, {_BY_NAME}": by_name,
+        "they differ between the answers to one example": evidence.differing,
         UNNAMED: odd,
     }
     return used, {reason: tuple(columns) for reason, columns in reasons.items() if columns}

@@ -286,10 +286,7 @@ class Evidence:
         """Return columns that describe examples: the same in all rows of each."""
         if self.fixed_attributes is not None:
             return self.fixed_attributes
-        roles = self.roles
-        others = {*roles.columns, *roles.apart}
-        others.update(list_conversations(self.frame))
-        names = [c for c in self.frame.columns if c not in others]
+        names = self._free_columns
         if self.frame.height == self.frame[self.roles.id or ""].n_unique():
             return tuple(names)
         # a column that differs between models or repeats of one example describes answers
@@ -297,6 +294,16 @@ class Evidence:
             pl.col(c).n_unique().alias(c) for c in names
         )
         return tuple(c for c in names if ranges[c].max() == 1)
+
+    @cached_property
+    def _free_columns(self) -> list[str]:
+        others = {*self.roles.columns, *self.roles.apart, *list_conversations(self.frame)}
+        return [column for column in self.frame.columns if column not in others]
+
+    @property
+    def differing(self) -> tuple[str, ...]:
+        """Return columns without a role that differ between the answers to one example."""
+        return tuple(c for c in self._free_columns if c not in self.attributes)
 
     @cached_property
     def transcripts(self) -> pl.DataFrame:

@@ -37,6 +37,8 @@ _INDENT = 3
 _BAR = 60
 """Characters of a whole bar: it fits beside its indent in 80 columns."""
 _STYLES = {"notice": "bold yellow", "small": "dim", "": ""}
+_MARK_STYLES = {"●": "bold red", "○": "red"}
+"""Styles of cells that end with a mark: a rate that is higher than elsewhere."""
 _ROW_STYLES = {"screened": "dim", "printed": "dim italic", "more": "dim"}
 
 
@@ -89,7 +91,10 @@ def fit_table(table: Table, width: int) -> Group:
                 width=room,
             )
         for row, style in zip_longest(table.rows, table.classes):
-            cells = (Text(words.clean(row[place])) for place in columns)
+            cells = (
+                Text(cell, _MARK_STYLES.get(cell[-1:], ""))
+                for cell in (words.clean(row[place]) for place in columns)
+            )
             part.add_row(*cells, style=_ROW_STYLES.get(style, ""))
         parts += [Text(), part] if parts else [part]
     return Group(*parts)

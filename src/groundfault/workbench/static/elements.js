@@ -46,7 +46,8 @@ function makeTable({ caption, columns, rows, note, anchors = [], isList = false 
   const set = (tag, scope) => (content, place) => {
     const { kind } = columns[place];
     const isCode = kind === "code" || kind === "under";
-    return make(tag, { scope, class: kind === "number" ? kind : null }, isCode ? make("code", {}, content) : content);
+    const mark = { "●": " above", "○": " higher" }[String(content).at(-1)] ?? "";
+    return make(tag, { scope, class: kind === "number" ? kind + mark : null }, isCode ? make("code", {}, content) : content);
   };
   const head = make("tr", {}, columns.map((column) => column.head).map(set("th", "col")));
   const body = rows.map(([first, ...rest], number) => {
