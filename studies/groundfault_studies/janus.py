@@ -86,6 +86,8 @@ def study(
     shared: str | Path | None = None,
     *,
     splits: int | None = None,
+    model: str | None = None,
+    sizes: Sequence[int] | None = None,
     jobs: int = 1,
     quick: bool = False,
     keep: Path | None = None,
@@ -103,6 +105,12 @@ def study(
     splits : int, optional
         Random splits, sets of scripted answers, and worlds for structured decoys; left out, 200, as
         the paper has splits, or quickly 20.
+    model : str, optional
+        A model that answers generated packets, such as ``openai/gpt-4o-mini``: it is audited beside
+        the script. Its calls are recorded beside ``keep``.
+    sizes : sequence of int, optional
+        Rows of each table of the packets for ``model``, from 8; left out, 40, which makes prompts
+        of some 4,000 tokens.
     jobs : int
         Processes for the splits; the answer does not depend on it.
     quick : bool
@@ -124,9 +132,11 @@ def study(
         progress("answering generated packets")
         scripted, packets, answers = janus_audits.scripted_audit(seed=0)
         audits, lacking = _audits(folder, scripted, progress)
+        own = [janus_audits.ask_packets(model, sizes, keep, progress)] if model else []
+        audits += own
         first = [audited for audited in audits if audited.beside]
         tables = {
-            **{f"descriptors of {one.label}": partial(_descriptors, one) for one in first},
+            **{f"descriptors of {one.label}": partial(_descriptors, one) for one in (*first, *own)},
             "main audits": partial(_summary, audits, progress),
             "safeguards": partial(_ablation, audits, splits, progress),
             "splits": partial(_robustness, audits, splits, jobs, progress),
@@ -187,13 +197,18 @@ def _descriptors(audited: JanusAudit) -> PaperTable:
         "holdout": ("hold.", "lift"),
         "p": ("adj. p", "p"),
         "verdict": ("verdict", "text"),
+        "default": ("default's verdict", "text"),
     }
-    report = audited.default_rule
-    rows = tuple(PaperRow(f.name, _numbers(f), _paper_numbers(f.name)) for f in report.findings)
+    report, default = audited.exact_rule, audited.default_rule
+    said = {finding.name: _name_verdict(finding) for finding in default.findings}
+    rows = tuple(
+        PaperRow(f.name, _numbers(f) | {"default": said[f.name]}, _paper_numbers(f.name))
+        for f in report.findings
+    )
     table = PaperTable(f"Table 1. {audited.label}", "", columns, rows)
     both = (
-        f"The paper's rule confirms {len(audited.papers_rule.confirmed)}, the default judge "
-        f"{len(report.confirmed)}"
+        f"The paper's rule confirms {len(audited.papers_rule.confirmed)}, the judge janus "
+        f"{len(report.confirmed)}, and the default (auto, on all examples) {len(default.confirmed)}"
     )
     lifts = "Error rates on and off, and lifts on all examples, on discovery and on the holdout."
     if audited.beside:
@@ -204,6 +219,8 @@ def _descriptors(audited: JanusAudit) -> PaperTable:
             f"from them. {both}. long_x_late stands for the tenth candidate, which the paper does "
             "not name."
         )
+    elif not audited.label.endswith(janus_audits.SCRIPTED):
+        note = f"{lifts} The model answers packets generated here. {both}."
     else:
         note = (
             f"{lifts} A script answers packets generated here: it stops early on long chains and "
@@ -223,8 +240,12 @@ def _numbers(finding: Finding) -> dict[str, Value]:
         "discovery": finding.discovery.lift,
         "holdout": holdout.lift if holdout else None,
         "p": holdout.p_adjusted if holdout else None,
-        "verdict": str(finding.verdict).replace("_", " "),
+        "verdict": _name_verdict(finding),
     }
+
+
+def _name_verdict(finding: Finding) -> str:
+    return str(finding.verdict).replace("_", " ")
 
 
 def _paper_numbers(name: str) -> dict[str, str]:
@@ -243,6 +264,7 @@ def _summary(audits: Sequence[JanusAudit], progress: Progress) -> PaperTable:
             "error_rate": report.error_rate,
             "slices": _top_slices(audited),
             "papers_rule": len(audited.papers_rule.confirmed),
+            "janus": len(audited.exact_rule.confirmed),
             "default": len(report.confirmed),
             "least": report.minimum_detectable_lift,
             "reading": _reading(report),
@@ -253,19 +275,21 @@ def _summary(audits: Sequence[JanusAudit], progress: Progress) -> PaperTable:
         "error_rate": ("errors", "rate"),
         "slices": ("slices", "rate"),
         "papers_rule": ("janus-a", "count"),
-        "default": ("janus", "count"),
+        "janus": ("janus", "count"),
+        "default": ("auto", "count"),
         "least": ("least", "size"),
         "reading": ("reading", "text"),
     }
     note = (
         f"Slices: error rates of SliceLine's {SLICES} best conjunctions of at least {LEAST_ROWS} "
         "examples, on all examples, as in the paper. Then how many are confirmed by the paper's "
-        "rule (janus-a, with the exact floor), and by the default judge (janus), which also asks "
-        "for an exact p-value and counts duplicates once. Least: the smallest lift that the "
-        "default judge would have confirmed with 80% power at prevalence 30%; smaller ones are not "
-        "excluded. gsm and crux are neither the paper's benchmarks nor its model; two are cut to "
-        "its sizes, and the same model on all examples shows what they could not see. Answers that "
-        "could not be parsed, and known grader artefacts, are not scored and not in n."
+        "rule (janus-a, with the exact floor), by janus, which also asks for an exact p-value and "
+        "counts duplicates once, and by the default (auto), which takes max-t on all examples. "
+        "Least: the smallest lift that the default would have confirmed with 80% power at "
+        "prevalence 30%; smaller ones are not excluded. gsm and crux are neither the paper's "
+        "benchmarks nor its model; two are cut to its sizes, and the same model on all examples "
+        "shows what they could not see. Answers that could not be parsed, and known grader "
+        "artefacts, are not scored and not in n."
     )
     return PaperTable(
         "Table 2, in form. Main audits", note, columns, _beside(audits, here, _TABLE_2)
@@ -281,8 +305,8 @@ def _reading(report: Report) -> str:
             if f.verdict in (Verdict.TOO_SMALL, Verdict.NOT_REPLICATED)
         )
         if not reasons:
-            return "none clears the floor"
-        return f"{reasons.total()} screened, most {_FAILED[reasons.most_common(1)[0][0]]} held out"
+            return "none beyond chance"
+        return f"{reasons.total()} screened, most {_FAILED[reasons.most_common(1)[0][0]]}"
     more = len(report.confirmed) - 1
     return report.confirmed[0].name + (f" and {more} more" if more else "")
 

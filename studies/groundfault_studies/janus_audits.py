@@ -13,14 +13,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from groundfault import models
 from groundfault.auditing.flow import audit
 from groundfault.auditing.preparation import prepare
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import Report
+from groundfault.base.progress import Progress
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence
-from groundfault.core.plan import Plan
+from groundfault.core.plan import AUTO, Plan
 from groundfault.core.units import Units
+from groundfault.errors import InputError
 from groundfault.readers.table import read_table
 from groundfault_studies import controlled_docs
 from groundfault_studies.controlled_docs import Packet
@@ -31,6 +34,9 @@ MODELS = ("claude-3-haiku-20240307", "gpt-3.5-turbo-0125", "gemma-2-2b-it")
 more.
 """
 
+SCRIPTED = "scripted reader"
+_ROWS = 40  # of a table, as in the packets of the script
+_TOKENS = 64  # of an answer, which is one code
 USUAL = Plan(judge="janus")
 # support as the paper asks for it on LongBench v2: three on the slice in each part, eight in both
 # together
@@ -93,9 +99,16 @@ class JanusAudit:
         return self._by("janus-a")
 
     @cached_property
-    def default_rule(self) -> Report:
+    def exact_rule(self) -> Report:
         """Judge ``janus``: the same with duplicates counted once, and an exact holdout p-value."""
         return self._by("janus")
+
+    @cached_property
+    def default_rule(self) -> Report:
+        """The judge of an audit that names none: ``max-t`` on all examples, as the library is
+        fixed.
+        """
+        return self._by(AUTO)
 
     @cached_property
     def lite(self) -> Report:
@@ -150,8 +163,54 @@ def scripted_audit(seed: int) -> tuple[JanusAudit, list[Packet], list[str]]:
         error=pl.Series(wrong), returned=pl.Series(answers)
     )
     evidence = Evidence.from_table(frame, id="item_id", outcome="error", ignore=_KEYS)
-    audited = JanusAudit("Controlled docs, scripted reader", evidence, controlled_docs.library())
+    audited = JanusAudit(f"Controlled docs, {SCRIPTED}", evidence, controlled_docs.library())
     return audited, packets, answers
+
+
+def ask_packets(
+    model: str, sizes: Sequence[int] | None, keep: Path | None, progress: Progress
+) -> JanusAudit:
+    """Generated packets, answered by a model; an answer that cannot be read is not scored.
+
+    Parameters
+    ----------
+    model : str
+        As `groundfault.models.get` takes it.
+    sizes : sequence of int, optional
+        Rows of each table, one number.
+    keep : path, optional
+        The calls are recorded beside it.
+    progress : callable
+
+    Raises
+    ------
+    InputError
+        If the model gives no answer that can be read.
+    """
+    packets = controlled_docs.generate(rows=sizes[0] if sizes else _ROWS)
+    record = None if keep is None else keep.with_name("janus.calls.db")
+    prompts = [packet.prompt for packet in packets]
+    responses = models.ask(
+        model, prompts, temperature=0, max_tokens=_TOKENS, record=record, progress=progress
+    )
+    words = [
+        controlled_docs.grade(packet, response.text or "")
+        for packet, response in zip(packets, responses, strict=True)
+    ]
+    if set(words) == {"malformed"}:
+        raise InputError(f"no answer of {model} can be read; its first is {responses[0].text!r}")
+    errors = [None if word == "malformed" else word != "correct" for word in words]
+    frame = controlled_docs.to_frame(packets).with_columns(
+        error=pl.Series(errors), returned=pl.Series(words)
+    )
+    library = controlled_docs.library()
+    # the factors were set before the answers, so one that tells all errors is no leak
+    factors = dict.fromkeys(column for candidate in library for column in candidate.columns)
+    # prompts tell packets of the same factors apart: equal rows would count as copies of one
+    ignore = [name for name in _KEYS if name != "prompt"]
+    columns: Any = {"ignore": ignore, "allow_leakage": tuple(factors)}
+    evidence = Evidence.from_table(frame, id="item_id", outcome="error", **columns)
+    return JanusAudit(f"Controlled docs, {model}", evidence, library)
 
 
 def grade_answers(packets: Sequence[Packet], rng: np.random.Generator) -> list[str]:

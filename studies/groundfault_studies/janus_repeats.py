@@ -14,6 +14,7 @@ from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.results import confirmation_frequency
 from groundfault.base.progress import Progress
 from groundfault.core.finding import Verdict
+from groundfault.core.plan import AUTO
 from groundfault.core.units import Units
 from groundfault.judges.rule import rule
 from groundfault_studies.controlled_docs import Packet
@@ -151,9 +152,11 @@ def recovery(
     columns: Columns = {
         "lift": ("mean full lift", "lift"),
         "papers_rule": ("janus-a", "rate"),
-        "default": ("janus", "rate"),
+        "janus": ("janus", "rate"),
+        "default": ("auto", "rate"),
     }
-    cases = {"papers_rule": audited.case("janus-a"), "default": audited.case("janus")}
+    judges = {"papers_rule": "janus-a", "janus": "janus", "default": AUTO}
+    cases = {key: audited.case(judge) for key, judge in judges.items()}
     marks = audited.units.marks
     in_order = sorted(packets, key=lambda packet: packet.item_id)
     lifts = np.zeros((sets, len(audited.library)))
@@ -163,7 +166,9 @@ def recovery(
         units = Units.of(marks, np.array([[word != "correct" for word in words]], dtype=np.float64))
         lifts[number] = units.tables.lift
         for key, case in cases.items():
-            discovery, holdout = random_split(case, units, number)
+            # the default holds nothing out
+            whole = case.judge.confirmation == "none"
+            discovery, holdout = (units, None) if whole else random_split(case, units, number)
             ruling = rule(case.judge, case.plan, discovery, holdout, marks, f"study/{number}")
             hits[key][number] = [v is Verdict.CONFIRMED for v in ruling.verdicts]
     rows = [
@@ -185,7 +190,8 @@ def recovery(
     )
     note = (
         f"The packets answered {sets} times over by the script, each time split anew, and the "
-        "share in which each descriptor is confirmed by the paper's rule and by the default judge. "
+        "share in which each descriptor is confirmed by the paper's rule, by janus and by the "
+        "default (auto: max-t on all examples). "
         "Only stopping early on long chains was planted: what contains long_chain ought to be "
         "confirmed, as often as 160 packets allow; what does not is confirmed by mistake. The "
         "paper has one set of answers, of a model."

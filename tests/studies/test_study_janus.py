@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from groundfault.cli import study as command
 from groundfault.cli.main import cli, main
 from groundfault.errors import InputError, PlanError
-from groundfault_studies import janus, janus_audits, janus_repeats
+from groundfault_studies import controlled_docs, janus, janus_audits, janus_repeats
 from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable, format_value
 
 LONG = {
@@ -268,3 +268,24 @@ def test_agreement_counts_what_differs() -> None:
     text = PaperStudy("s", "S", "nobody", {}, (small,)).to_markdown()
     assert "<b|c>" not in text
     assert "b (paper)" in text
+
+
+def test_a_model_of_ones_own_answers_packets_from_the_shell(tmp_path: Path) -> None:
+    """A recorded model stops at the vendor on long chains; the default names that."""
+    packets = controlled_docs.generate(rows=8)
+    said = tmp_path / "said.jsonl"
+    replies = (
+        {"prompt": one.prompt, "response": one.vendor if one.long_chain else one.answer}
+        for one in packets
+    )
+    said.write_text("\n".join(map(json.dumps, replies)))
+    call = ["study", "janus", "--quick", "--splits", "1", "--model", f"replay:{said}"]
+    call += ["--sizes", "8", "--shared", str(tmp_path), "--out", str(tmp_path / "out")]
+    CliRunner().invoke(cli, ["lab", *call])
+    result = json.loads((tmp_path / "out" / "janus.json").read_text())
+    title = f"Table 1. Controlled docs, replay:{said}"
+    (own,) = (table for table in result["tables"] if table["title"] == title)
+    default = {row["label"]: row["here"]["default"] for row in own["rows"]}
+    assert default["long_chain"] == "confirmed"
+    assert default["target_late"] != "confirmed"
+    assert (tmp_path / "out" / "janus.calls.db").exists()

@@ -53,6 +53,7 @@ _LAB = {
 _RESEARCH = {
     "slices": "Propose slices with high failure rates; confirm nothing.",
     "calibrate": "Measure a judge's rate of false confirmations and power.",
+    "condition": "Test rules given several or numeric columns.",
     "explain": "Name the linguistic features of each slice of errors.",
     "improve": "Rank examples to leave out, relabel or label next.",
     "features": "Add linguistic features of texts to a table as columns.",

@@ -34,6 +34,7 @@ def _list_study_settings(
     replicates: Count | None = None,
     seeds: Count | None = None,
     judge: str | None = None,
+    model: str | None = None,
     pairs: str | None = None,
     pipeline: str | None = None,
     quick: bool | None = None,
@@ -58,6 +59,8 @@ def _list_study_settings(
         For known-holes, modes and mode-worlds: methods, separated by commas.
     models : NAMES
         For known-holes: models, for modes: collections, separated by commas; default all.
+    model : NAME
+        For janus: model that answers generated packets, such as openai/gpt-4o-mini or hf/NAME.
 
     Rule
     ----
@@ -73,6 +76,7 @@ def _list_study_settings(
         For the studies of papers: run a small trial, without conclusions.
     sizes : N,N,...
         For known-holes and modes: rows of a sample; default 500,1000,2000,4000 or 500,2000,8000.
+        For janus with --model: rows of each table of a packet; default 40.
     only : N,N,...
         For attacks: numbers of the promises to attack; for sequential: burn-ins, of 10, 40 and 70;
         default all.
