@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from groundfault.base.progress import Progress, listener
 from groundfault.core.evidence import Evidence
@@ -28,6 +29,8 @@ from groundfault_lab.taxonomy.fitting.partition import make_partition
 from groundfault_lab.taxonomy.fitting.settings import Settings
 from groundfault_lab.taxonomy.fitting.stability import Replicates
 from groundfault_studies import taxonomy_tables as tables
+from groundfault_studies.failure_scope import read_zeroeval
+from groundfault_studies.shared_folder import find_shared
 from groundfault_studies.tables import PaperStudy
 from groundfault_studies.taxonomy_cells import TaxonomyEvaluation
 from groundfault_studies.taxonomy_claims import holds
@@ -36,11 +39,14 @@ from groundfault_studies.taxonomy_folds import BUDGETS, TaxonomyFold
 from groundfault_studies.taxonomy_paper import SOURCE, TABLE_1, TABLE_10, TABLE_15
 
 _FRONTIER = 4
+_QUICK_EXAMPLES, _QUICK_MODELS = 500, 12
 
 
 def study(
-    evidence: Evidence | Matrix,
+    evidence: Evidence | Matrix | None = None,
     *,
+    shared: str | Path | None = None,
+    quick: bool = False,
     examples: Any = None,
     text: str | None = None,
     vectors: str | None = None,
@@ -60,8 +66,14 @@ def study(
 
     Parameters
     ----------
-    evidence : Evidence or Matrix
+    evidence : Evidence or Matrix, optional
         At least four models on the same examples. Models with holes are left out if four have none.
+        Left out, the chat models of zeroeval in the shared folder.
+    shared : path, optional
+        Folder with ``real/zeroeval``; left out, ``$GROUNDFAULT_SHARED`` or ``../shared/data``.
+    quick : bool
+        Of zeroeval, twelve models and 500 questions, three trials, and fewer null worlds: to see
+        that it runs, not for conclusions.
     examples, text, vectors, benchmark : optional
         As for `groundfault_lab.taxonomy.fit`.
     frontier : sequence of str
@@ -86,6 +98,11 @@ def study(
         If there are no trials, or too few null worlds.
     """
     progress = listener(progress)
+    if evidence is None:
+        evidence, examples = _read_zeroeval(shared, quick)
+        text, benchmark = "text", "benchmark"
+    if quick:
+        trials, worlds, refits, permutations = 3, 19, 3, 99
     if trials < 1:
         raise PlanError(f"at least one trial is needed, not {trials}")
     alpha = 0.1 if text is not None or vectors is not None else 0.0
@@ -160,6 +177,22 @@ def study(
         (holds(evaluation), *tables.all_tables(evaluation)),
         figures=figures(evaluation),
     )
+
+
+def _read_zeroeval(shared: str | Path | None, quick: bool) -> tuple[Evidence, pl.DataFrame]:
+    place = find_shared(shared) / "real" / "zeroeval"
+    if not place.is_dir():
+        raise InputError(f"there is no {place}: name the folder of the data with --shared")
+    data = read_zeroeval(place)
+    outcomes, texts = data.outcomes, data.texts
+    if quick:
+        texts = texts.sample(_QUICK_EXAMPLES, seed=0)
+        models = data.models[:: -(-len(data.models) // _QUICK_MODELS)]
+        outcomes = outcomes.filter(
+            pl.col("model").is_in(models), pl.col("example_id").is_in(texts["example_id"].implode())
+        )
+    made = Evidence.from_table(outcomes, id="example_id", model="model", outcome="error")
+    return made, texts
 
 
 def _complete(matrix: Matrix) -> Matrix:

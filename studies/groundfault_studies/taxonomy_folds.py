@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from groundfault_lab.stats import irt
 from groundfault_lab.stats.irt import OneAbility
+from groundfault_lab.taxonomy.fitting.leaves import find_leaves
 from groundfault_lab.taxonomy.fitting.matrix import Matrix
 from groundfault_lab.taxonomy.fitting.nulls import count_directions, prepare
 from groundfault_lab.taxonomy.fitting.partition import make_partition
@@ -110,9 +111,12 @@ class TaxonomyFold:
         if settings.reducer == "signal":
             population = OneAbility.fit(others.passed, others.trials, tolerance=_ROUGH)
             dimensions, _ = count_directions(others, settings, None, population)
-        return Basis.of(
-            matrix, make_partition(matrix, settings, dimensions).labels, self.benchmark
-        ), matrix
+        labels = make_partition(matrix, settings, dimensions).labels
+        inside = labels[:, None] == np.arange(labels.max(initial=-1) + 1)
+        if settings.rules:
+            leaves = [leaf.holds for leaf in find_leaves(others, matrix, settings)]
+            inside = np.column_stack([*leaves, inside])
+        return Basis.of(matrix, inside, self.benchmark), matrix
 
     def _diagnose(
         self, basis: Basis, failures: Bools, open_: Bools, rows: Bools, priority: Floats

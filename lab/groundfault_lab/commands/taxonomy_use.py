@@ -256,6 +256,7 @@ def _outline_diagnosis(diagnosis: Diagnosis, out: str | None) -> Iterator[str]:
             f"  fails {words.rate(w.rate):>6} [{words.rate(w.low)}, {words.rate(w.high)}]  "
             f"by ability {words.rate(w.expected):>6}  {w.failed} of {w.asked} run, of {w.size:,}  "
             f"{w.name}{'' if w.published else '  (unstable)'}"
+            f"{f'  {w.decision}' if w.decision else ''}"
         )
     if diagnosis.unknown:
         yield (

@@ -131,8 +131,6 @@ def study(
     settings = {key: value for key, value in options.items() if value is not None}
     # each study has settings of its own: one that it lacks is an error, not ignored
     takes = signature(run).parameters
-    if "evidence" in takes:
-        raise PlanError(f"the study {name!r} is of your own results: groundfault {name} evaluate")
     for key in settings.keys() - takes.keys():
         raise PlanError(f"the study {name!r} does not use --{key}; leave it out")
     if out and "keep" in takes:

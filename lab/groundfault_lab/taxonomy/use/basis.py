@@ -24,10 +24,11 @@ _ROUNDS = 50
 SCALES: Floats = np.array([0.3, 0.6, 1.0, 2.0])
 """Of a model's excesses: most models differ little from their ability, and a few much."""
 
-Strategy = Literal["random", "benchmark", "difficulty", "irt", "uncertainty", "taxonomy"]
+Strategy = Literal["random", "benchmark", "difficulty", "irt", "uncertainty", "taxonomy", "leaves"]
 Allocation = Literal["proportional", "uniform"]
 
-STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)[:-1]
+"""Those that estimate failure rates; ``leaves`` decides which leaves a model fails."""
 MIN_OF_EACH_CLUSTER = 3
 """Examples of each cluster that the taxonomy strategy asks first: ``k_min`` of the paper."""
 
@@ -257,7 +258,7 @@ def check_strategy(strategy: str, allocation: str = "proportional", budget: int 
     PlanError
         Always, where there is anything to refuse.
     """
-    require_word("strategy", strategy, STRATEGIES)
+    require_word("strategy", strategy, get_args(Strategy))
     require_word("allocation", allocation, get_args(Allocation))
     if budget < 1:
         raise PlanError(f"a budget is at least 1 example, not {budget}")

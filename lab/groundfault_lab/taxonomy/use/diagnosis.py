@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.base.reading import read_bytes
 from groundfault.core.evidence import Evidence
-from groundfault.errors import InputError, PlanError, first_line
+from groundfault.errors import InputError, PlanError, first_line, list_some
 from groundfault_lab.stats import irt
 from groundfault_lab.taxonomy.fitting.stored import Stored, decode_versioned, set_fields
 from groundfault_lab.taxonomy.fitting.taxonomy import Taxonomy
@@ -27,6 +29,7 @@ from groundfault_lab.taxonomy.use.basis import (
     measure_information,
     normalise,
 )
+from groundfault_lab.taxonomy.use.leaf_evidence import choose_for_leaves, weigh_leaves
 
 _LEAST = 1e-9  # variance of chance, kept above 0 for a division
 _NOTHING = 1e6  # variance of a share that was not seen
@@ -217,6 +220,10 @@ class Weakness:
         Whether the taxonomy publishes the cluster.
     excess : float
         Failures beyond what ability explains.
+    decision : {"", "fails", "cleared", "open"}
+        Of a leaf: whether the model fails more there than its ability explains.
+    e_value : float
+        The evidence that it does; 1 is none. Of a leaf alone.
     """
 
     cluster: int
@@ -229,6 +236,8 @@ class Weakness:
     high: float
     expected: float
     published: bool
+    decision: str = ""
+    e_value: float = 1.0
     excess: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -278,6 +287,8 @@ class Diagnosis(Stored):
                 "No answers of the model yet: what is shown is what other models lead one to "
                 "expect."
             )
+        if any(w.decision for w in self.weaknesses):
+            return self._conclude_leaves()
         # only published clusters: an unstable one is no failure mode to report
         apart = [w for w in self.weaknesses if w.published and not w.low <= w.expected <= w.high]
         names = ", ".join(w.name for w in apart) or "none of the published clusters"
@@ -285,6 +296,26 @@ class Diagnosis(Stored):
             f"After {self.answers:,} answers, the model departs from what its ability explains in "
             f"{names} ({self.level:.0%} intervals, one cluster at a time)."
         )
+
+    def _conclude_leaves(self) -> str:
+        names = {
+            decision: [w.name for w in self.weaknesses if w.decision == decision]
+            for decision in ("fails", "cleared", "open")
+        }
+        fails = list_some(names["fails"]) if names["fails"] else "no leaf yet"
+        return (
+            f"After {self.answers:,} answers, the model fails more than its ability explains in "
+            f"{fails}. {len(names['cleared'])} leaves are cleared, {len(names['open'])} open. With "
+            f"{self.level:.0%} confidence no leaf is named wrongly, whenever you stop."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain words and numbers; decisions are of leaves alone."""
+        data = super().to_dict()
+        for one in data["weaknesses"]:
+            if not one["decision"]:
+                del one["decision"], one["e_value"]
+        return data
 
     @classmethod
     def load(cls, path: str | Path) -> Diagnosis:
@@ -323,9 +354,10 @@ def diagnose(
         Answers of one model so far, to examples of the taxonomy; left out, none.
     budget : int
         Number of examples to run next. Fewer where there are not as many left.
-    strategy : {"random", "benchmark", "difficulty", "irt", "uncertainty", "taxonomy"}
-        Strategy that picks them. ``irt`` and ``uncertainty`` choose at the present estimate of
-        ability: run a few and ask again.
+    strategy : {"random", "benchmark", "difficulty", "irt", "uncertainty", "taxonomy", "leaves"}
+        Strategy that picks them. ``irt``, ``uncertainty`` and ``leaves`` choose at the present
+        estimate of ability: run a few and ask again. ``leaves`` asks for the leaves that are
+        still open.
     allocation : {"proportional", "uniform"}
         Allocation to clusters, for the strategy taxonomy. It is beyond three of each cluster.
     benchmark : str, optional
@@ -354,8 +386,20 @@ def diagnose(
     every = np.ones((1, len(basis)), dtype=bool)
     estimates = estimate_profile(basis, failures, has_answer[None], TargetExamples.of(basis, every))
     rng = np.random.default_rng(seed)
-    rows = _choose_next(basis, has_answer, failures, strategy, allocation, budget, rng)
-    weaknesses, examples = _list_weaknesses(taxonomy, estimates, level), matrix.examples
+    decisions, e_values = _decide_leaves(taxonomy, basis, has_answer, failures, level)
+    if strategy == "leaves":
+        if not taxonomy.leaves:
+            raise InputError(
+                "the taxonomy has no leaves: take the strategy taxonomy, or another"
+            )
+        wanted = [c for c in np.argsort(-e_values, kind="stable") if decisions[c] == "open"]
+        asked = (has_answer, has_answer & failures, np.array(wanted, dtype=np.intp))
+        count = min(budget, int((~has_answer).sum()))
+        rows = choose_for_leaves(basis, *asked, count, rng.random(len(basis)))
+    else:
+        rows = _choose_next(basis, has_answer, failures, strategy, allocation, budget, rng)
+    weaknesses = _list_weaknesses(taxonomy, estimates, level, decisions, e_values)
+    examples = matrix.examples
     following = tuple(examples[row] for row in rows)
     return Diagnosis(weaknesses, following, int(has_answer.sum()), unknown, strategy, level)
 
@@ -386,7 +430,24 @@ def _choose_next(
     return draw_by_group(*draws, min_each=least, how=allocation, has_answer=has_answer)
 
 
-def _list_weaknesses(taxonomy: Taxonomy, estimates: Profile, level: float) -> tuple[Weakness, ...]:
+def _decide_leaves(
+    taxonomy: Taxonomy, basis: Basis, has_answer: Bools, failures: Bools, level: float
+) -> tuple[list[str], Floats]:
+    """Decide which leaves the model fails, at any time; other clusters have no decision."""
+    fails, passes = weigh_leaves(basis, has_answer, has_answer & failures)
+    # Bonferroni over the leaves
+    bar, is_leaf = len(taxonomy.leaves) / (1 - level), [bool(c.rule) for c in taxonomy.clusters]
+    decisions = np.where(fails >= bar, "fails", np.where(passes >= bar, "cleared", "open"))
+    return np.where(is_leaf, decisions, "").tolist(), np.where(is_leaf, fails, 1.0)
+
+
+def _list_weaknesses(
+    taxonomy: Taxonomy,
+    estimates: Profile,
+    level: float,
+    decisions: Sequence[str],
+    e_values: Floats,
+) -> tuple[Weakness, ...]:
     low, high = estimates.intervals(level)
     rows = [
         Weakness(
@@ -400,6 +461,8 @@ def _list_weaknesses(taxonomy: Taxonomy, estimates: Profile, level: float) -> tu
             high=float(high[0, c]),
             expected=float(estimates.ability[0, c]),
             published=cluster.published,
+            decision=decisions[c],
+            e_value=float(e_values[c]),
         )
         for c, cluster in enumerate(taxonomy.clusters)
     ]

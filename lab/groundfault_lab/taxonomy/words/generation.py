@@ -316,10 +316,9 @@ def _make_orders(pool: _Pool, kind: str, count: int, variants: int, seed: int) -
 
 
 def _read_several(max_tasks: int, text: str) -> list[_Task]:
-    replies_read = replies.decode(text, _Tasks).tasks
-    if not 1 <= len(replies_read) <= max_tasks:
-        raise Unreadable(f"it has {len(replies_read)} tasks, and must have 1 to {max_tasks}")
-    return replies_read
+    if not (tasks := replies.decode(text, _Tasks).tasks):
+        raise Unreadable(f"it has no tasks, and must have 1 to {max_tasks}")
+    return tasks[:max_tasks]
 
 
 def _write_task(
