@@ -22,6 +22,7 @@ from groundfault.modes.strata import Strata
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 
+Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -97,10 +98,9 @@ def search_inside(bars: Bars, strata: Strata) -> list[RuleProposal]:
     ):
         best, rows = _Best(TOP), (language.bits[contexts], language.bits[places])
         for first, sums in _sum_blocks(*rows, strata):
-            row, column = np.nonzero(allowed[first : first + sums.shape[1]])
-            units, losses, _ = sums[:, row, column]
-            scores = score_counts(units, losses, units * rate[row + first], z)
-            best.add(row + first, column, scores)
+            some = slice(first, first + sums.shape[1])
+            sums[2] = sums[0] * rate[some, None]
+            best.add(sums, allowed[some], z, first)
         for i, j, score in best.list():
             rule = ModeRule(((int(contexts[i]),), (int(places[j]),)), "inside")
             proposals.append(RuleProposal(rule, language.mask(rule), score))
@@ -114,10 +114,16 @@ class _Best:
         self.top = top
         self.pairs: list[tuple[int, int, float]] = []
 
-    def add(self, left: NDArray[np.intp], right: NDArray[np.intp], scores: Floats) -> None:
-        """Keep the best of some more pairs."""
+    def add(self, sums: Floats, allowed: Bools, z: float, row: int, column: int = 0) -> None:
+        """Keep the best of the allowed pairs of some more rows, from a row and a column on."""
+        units, losses, expected = sums
+        excess = losses - expected
+        # Wilson's bound is above what is expected only there; the margin is for rounding
+        spread = z * z * (1 - 1e-9) * expected * (units - expected)
+        i, j = np.nonzero(allowed & (excess * np.abs(excess) * units > spread))
+        scores = _score(sums[:, i, j], z)
         more = _best(scores, self.top)
-        parts = (left[more].tolist(), right[more].tolist(), scores[more].tolist())
+        parts = ((i[more] + row).tolist(), (j[more] + column).tolist(), scores[more].tolist())
         self.pairs += zip(*parts, strict=True)
 
     def list(self) -> list[tuple[int, int, float]]:
@@ -135,9 +141,7 @@ def _search_all(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
     pairs, bits = _Best(2 * TOP), language.bits[plain]
     for first, sums in _sum_blocks(bits, bits, strata, language.pair_support, upper=True):
         last = first + sums.shape[1]
-        row, column = np.nonzero(language.pairs[first:last, first:])
-        scores = _score(sums[:, row, column], _z(bars, "pair"))
-        pairs.add(row + first, column + first, scores)
+        pairs.add(sums, language.pairs[first:last, first:], _z(bars, "pair"), first, first)
         own, later = (places >= first) & (places < last), places >= first
         errors[np.ix_(own, later)] = sums[1][np.ix_(places[own] - first, places[later] - first)]
     best = pairs.list()
@@ -146,8 +150,8 @@ def _search_all(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
         mixed = _Best(2 * TOP)
         words, support = language.bits[language.others], language.mixed_support
         for first, sums in _sum_blocks(bits, words, strata, support):
-            row, column = np.nonzero(language.mixed[first : first + sums.shape[1]])
-            mixed.add(row + first, column, _score(sums[:, row, column], _z(bars, "mixed")))
+            allowed = language.mixed[first : first + sums.shape[1]]
+            mixed.add(sums, allowed, _z(bars, "mixed"), first)
         yield from _list_pairs(plain, language.others, mixed.list(), "mixed")
     if language.counts["triple"]:
         yield from _search_triples(bars, strata, errors, best[0][2] if best else 0.0)
@@ -256,20 +260,22 @@ def _search_triples(
 def _search_sets(bars: Bars, strata: Strata, pairs: list[tuple[int, int]]) -> Iterator[ModeRule]:
     """Yield sets of values of one column, inside one condition or one of the best pairs."""
     language, plain = bars.language, bars.language.plain
+    spread = float((strata.rates * (1 - strata.rates)).min())
     for places in language.values.values():
         values, family = language.bits[plain[places]], language.family[plain[places[0]]]
         whole = strata.count_new(values)
         contexts = np.flatnonzero(language.family[plain] != family)
         support = language.pair_support[np.ix_(contexts, places)]
         inner = _sum(language.bits[plain[contexts]], values, strata, support)
-        for context, some in _search_family(bars, inner, whole, places, "set"):
+        for context, some in _search_family(bars, inner, whole, places, "set", spread):
             yield ModeRule(((int(plain[contexts[context]]),), some), "set")
         apart = [p for p in pairs if family not in language.family[plain[list(p)]]]
         if not apart or not language.counts["set of a pair"]:
             continue
         masks = np.stack([language.bits[plain[i]] & language.bits[plain[j]] for i, j in apart])
         inner = _sum(masks, values, strata)
-        for context, some in _search_family(bars, inner, whole, places, "set of a pair"):
+        sets = _search_family(bars, inner, whole, places, "set of a pair", spread)
+        for context, some in sets:
             i, j = apart[context]
             yield ModeRule(((int(plain[i]),), (int(plain[j]),), some), "set of a pair")
 
@@ -280,12 +286,21 @@ def _search_family(
     whole: Sequence[Floats],
     places: NDArray[np.intp],
     kind: str,
+    spread: float,
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Yield the best sets of values in each context, each value of which carries its part.
 
     ``sums`` are of shape (3, contexts, values), ``whole`` of shape (3, values): without a context.
+    ``spread`` is the least variance of a unit's outcome that the rates of failures leave.
     """
-    units, losses, expected = sums
+    subsets = list_subsets(min(len(places), TOP_VALUES), MAX_SET)
+    sizes = subsets.sum(axis=1)
+    z = np.array([_z(bars, kind, int(size)) for size in sizes])
+    # by Cauchy and Schwarz no set of a context is further beyond what is expected than all its
+    # values together: few contexts have sets that may be
+    beyond = np.square(np.maximum(sums[1] - sums[2], 0)) / np.maximum(sums[0], 1)
+    hopeful = np.flatnonzero(beyond.sum(axis=1) >= np.square(z.min()) * spread * (1 - 1e-9))
+    units, losses, expected = sums[:, hopeful]
     excess = losses - expected
     with np.errstate(divide="ignore", invalid="ignore"):
         # a value belongs to a context only if it fails more inside it than outside
@@ -295,9 +310,7 @@ def _search_family(
     top = np.argsort(-rank, axis=1, kind="stable")[:, :TOP_VALUES]
     usable = np.take_along_axis((rank > 0) & needed, top, axis=1)
     u, x, e = (np.take_along_axis(a, top, axis=1) for a in (units, losses, expected))
-    subsets = list_subsets(top.shape[1], MAX_SET)
     live = (units > 0).sum(axis=1)
-    sizes = subsets.sum(axis=1)
     s, k, mu = u @ subsets.T, x @ subsets.T, e @ subsets.T
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = (k - mu) / s
@@ -306,12 +319,11 @@ def _search_family(
     ok = (s >= MIN_SUPPORT) & ~((~usable)[:, None, :] & subsets[None]).any(axis=2)
     # a set of all values says nothing beyond its context; each value has to carry its part
     ok &= (sizes[None, :] < live[:, None]) & (least >= EVEN * mean)
-    z = np.array([_z(bars, kind, int(size)) for size in sizes])
     scores = np.where(ok, score_counts(s, k, mu, z[None, :]), -9.0)
     for flat in _best(scores, TOP):
         context, which = divmod(int(flat), len(subsets))
         chosen = sorted(int(bars.language.plain[places[v]]) for v in top[context][subsets[which]])
-        yield context, tuple(chosen)
+        yield int(hopeful[context]), tuple(chosen)
 
 
 def _search_words(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
