@@ -675,13 +675,8 @@ def test_a_model_writes_and_solves(taxonomy: Taxonomy) -> None:
     ("reply", "status", "message"),
     [
         ("I would rather not.", "unparsed", "not the JSON"),
-        ('{"tasks": []}', "unparsed", "0 tasks"),
+        ('{"tasks": []}', "unparsed", "no tasks"),
         ('{"tasks": [{"question": "x"}]}', "unparsed", "answer"),
-        (
-            json.dumps({"tasks": [{"question": "How many of them?", "answer": "3"}] * 3}),
-            "unparsed",
-            "3 tasks",
-        ),
         ("x" * (1 << 20), "unparsed", "1,048,576 characters"),
         (
             json.dumps({"tasks": [{"question": STORIES[2], "answer": "96"}]}),
@@ -714,6 +709,17 @@ def test_what_a_model_gets_wrong_is_kept_with_its_reason(
     assert {task.status for task in result.tasks} == {status}
     assert message in result.tasks[0].reason
     assert result.keyed == ()
+
+
+def test_of_more_tasks_than_were_asked_for_the_first_are_taken(taxonomy: Taxonomy) -> None:
+    more = json.dumps(
+        {"tasks": [{"question": f"How many are {n} of {n}?", "answer": n} for n in range(5)]}
+    )
+    target = FakeTarget(lambda _: more)
+    result = generate(taxonomy, [1], model=target, kinds=["hard"], count=3, answer="answer")
+    assert [task.question for task in result.tasks] == [
+        f"How many are {n} of {n}?" for n in range(3)
+    ]
 
 
 def test_a_variant_that_must_keep_the_answer_keeps_it(taxonomy: Taxonomy) -> None:
