@@ -242,3 +242,10 @@ def test_what_holds_for_few_or_for_nearly_all_is_no_literal() -> None:
     assert read(["a"] * (N - 7) + ["b"] * 7) == {}
     assert read([1.5] * N) == {}
     assert read([None] * N) == {}
+
+
+def test_conditions_are_found_under_their_old_name() -> None:
+    from groundfault.modes.literals import list_literals
+
+    (one, *_) = list_literals(pl.DataFrame({"a": [True, False] * 20}))
+    assert (one.rule, one.family, int(one.on.sum())) == ('"a"', "a", 20)
