@@ -372,3 +372,34 @@ def test_a_report_with_modes_verifies(folder: Path, tmp_path: Path) -> None:
     report = audit_lazily(folder, texts=False)
     report.write(tmp_path / "report")
     assert groundfault.verify(tmp_path / "report", evidence=folder).reproduces
+
+
+@pytest.mark.parametrize("compare", [None, ("a", "b")])
+def test_a_mode_has_the_rule_its_rows_and_its_numbers(compare: tuple[str, str] | None) -> None:
+    rng = np.random.default_rng(3)
+    table = pl.DataFrame({"id": range(600), "hard": rng.random(600) < 0.2})
+    hard = table["hard"].to_numpy()
+    losses = {"a": rng.random(600) < 0.2, "b": rng.random(600) < np.where(hard, 0.7, 0.2)}
+    rows = pl.concat(
+        table.with_columns(model=pl.lit(m), error=pl.Series(y)) for m, y in losses.items()
+    )
+    evidence = Evidence.from_table(rows, id="id", model="model", outcome="error")
+    report = groundfault.audit(evidence, compare=compare, ledger=None)
+    (mode,) = [one for one in report.modes if one.outcome in ("b", "worse")]
+    assert mode.rule == '"hard"'
+    assert mode.holds(table).to_list() == hard.tolist()
+    errors = losses["b"]
+    assert (mode.rate, mode.rate_outside) == (errors[hard].mean(), errors[~hard].mean())
+    if compare is None:
+        assert mode.corrected is not None
+        assert mode.stability is not None
+        assert mode.rate_outside < mode.corrected < mode.rate
+        assert mode.interval[0] < mode.corrected < mode.interval[1]
+        assert 0.5 < mode.stability <= 1
+        assert (mode.change, mode.models) == (None, ("b",))
+    else:
+        assert mode.change is not None
+        rise = errors[hard].mean() - losses["a"][hard].mean()
+        assert mode.change.difference == pytest.approx(rise)
+        assert mode.change.interval[0] < rise < mode.change.interval[1]
+        assert (mode.corrected, mode.stability, mode.models) == (None, None, ())

@@ -467,3 +467,23 @@ def test_what_one_model_fails_and_what_another_fails_are_two_modes_of_their_mean
     joined = (rng.random((2, n)) < np.where(german & tables, 0.8, 0.1)).astype(float)
     modes, _ = find_modes(table, joined, outcomes=("old", "new"))
     assert modes[0].meaning == "language is de and table"
+
+
+@pytest.mark.parametrize("kind", ["strata", "groups", "graded"])
+def test_a_set_inside_a_value_is_named_whatever_the_units(kind: str) -> None:
+    rng, n = np.random.default_rng([5, 1]), 1200
+    table = pl.DataFrame(
+        {
+            "topic": rng.choice(list("abcdefgh"), n),
+            "language": rng.choice(["en", "de", "fr", "es"], n),
+            "size": rng.normal(size=n).round(2),
+        }
+    )
+    on = (table["topic"].is_in(["c", "d"]) & (table["language"] == "de")).to_numpy()
+    home = {"strata": table["size"].to_numpy() > 0, "groups": rng.random(n) < 0.5}.get(kind)
+    p = np.where(on, 0.6, 0.12 if home is None else 0.1 + 0.05 * home)
+    losses = rng.binomial(3, p) / 3 if kind == "graded" else (rng.random(n) < p).astype(float)
+    strata = None if home is None else home.astype(np.int64)
+    (mode, *_) = find(table, losses, strata=strata)
+    holds = mode.holds(table).to_numpy()
+    assert (holds & on).sum() > 0.8 * (holds | on).sum()

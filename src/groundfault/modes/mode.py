@@ -187,6 +187,12 @@ class Mode(_Section, frozen=True, kw_only=True):
         return self.errors_outside / self.n_outside if self.n_outside else 0.0
 
     @property
+    def models(self) -> tuple[str, ...]:
+        """Return the model that fails so, or `EVERY_MODEL`; empty for one alone and for two
+        compared. `Report.matrix` has the rate of each."""
+        return (self.outcome,) if self.outcome and self.change is None else ()
+
+    @property
     def is_less_frequent(self) -> bool:
         """Return whether failures are fewer than before: only of a change for the better."""
         return self.change is not None and self.change.difference < 0
