@@ -5,8 +5,11 @@ from __future__ import annotations
 from itertools import count
 from threading import Event
 
+import numpy as np
+import polars as pl
 import pytest
 
+from groundfault import Evidence, audit
 from groundfault.cli import output
 from groundfault.cli.output import TimeLeft, show_progress
 
@@ -39,6 +42,26 @@ def test_a_step_that_lasts_is_written_again_with_its_seconds(
         while "looking for failure modes, " not in (text := capsys.readouterr().err):
             pass
     assert "s so far" in text
+
+
+def test_the_search_counts_its_passes_over_all_models() -> None:
+    rng, n = np.random.default_rng(0), 400
+    columns = {f"c{i}": rng.random(n) < 0.3 for i in range(6)}
+    fails = rng.random((2, n)) < np.where(columns["c0"], 0.7, 0.1)
+    rows = {"id": [*range(n)] * 2, "model": ["a"] * n + ["b"] * n, "error": fails.ravel()}
+    table = pl.DataFrame(rows | {c: np.tile(v, 2) for c, v in columns.items()})
+    evidence = Evidence.from_table(table, id="id", model="model", outcome="error")
+    messages: list[str] = []
+    audit(evidence, ledger=False, progress=messages.append)
+    passes = [one for one in messages if "pass" in one]
+    # the mean of both, then each
+    starts = [f"looking for failure modes: pass {n} of 36" for n in (0, 12, 24)]
+    assert [one for one in passes if one in starts] == starts
+    counts = [int(one.split()[5]) for one in passes]
+    assert counts == sorted(counts)
+    estimate = TimeLeft(count(0, 10).__next__)
+    assert estimate(passes[0]) == passes[0]
+    assert estimate(passes[1]).endswith("about 6 min left")
 
 
 def test_a_long_command_writes_lines_into_a_log_and_a_short_one_none(

@@ -19,6 +19,7 @@ from groundfault.auditing.messages import UNNAMED
 from groundfault.auditing.prepared_audit import PreparedAudit, tabulate_units
 from groundfault.auditing.report_schema import DecidingColumn
 from groundfault.auditing.results import NamedModes
+from groundfault.base.progress import Progress
 from groundfault.core.column_names import holds_question
 from groundfault.core.columns import Column, Kind, list_examples, profile
 from groundfault.core.pairs import clip_changes
@@ -51,7 +52,11 @@ _RULE_LEAKS = f"a rule over them predicts over {LEAK:.0%} of the rarer outcome"
 
 
 def name_modes(
-    audit: PreparedAudit, losses: NDArray[np.float64], *, texts: bool = True
+    audit: PreparedAudit,
+    losses: NDArray[np.float64],
+    *,
+    texts: bool = True,
+    progress: Progress | None = None,
 ) -> NamedModes:
     """Name the failure modes of a prepared audit, with their examples, and say what was searched.
 
@@ -62,6 +67,8 @@ def name_modes(
         Of all units, NaN where not scored.
     texts : bool
         Whether examples show their texts.
+    progress : callable, optional
+        Gets the passes of the search.
 
     Notes
     -----
@@ -76,7 +83,7 @@ def name_modes(
     for the guarantee.
     """
     if not isinstance(audit, CountedAudit):
-        return _name_row_modes(audit, losses, texts=texts)
+        return _name_row_modes(audit, losses, texts=texts, progress=progress)
     named = _search_rows(audit, texts=texts)
     search = named.search
     if audit.searches_all or search is None:
@@ -112,7 +119,11 @@ def _judge_by_others(
 
 
 def _name_row_modes(
-    audit: PreparedAudit, losses: NDArray[np.float64], *, texts: bool
+    audit: PreparedAudit,
+    losses: NDArray[np.float64],
+    *,
+    texts: bool,
+    progress: Progress | None = None,
 ) -> NamedModes:
     table, unused = tabulate_attributes(audit)
     remarks: tuple[str, ...] = ()
@@ -123,7 +134,7 @@ def _name_row_modes(
         remarks = (f"{_GAPS}: {list_some(gaps)}",)
     own = tuple(list_own_rules(audit))
     while set(table.columns) - set(audit.plan.within):
-        modes, search = _search(audit, table, losses, gaps, own)
+        modes, search = _search(audit, table, losses, gaps, own, progress)
         leaks = find_leaking_columns(audit, modes)
         if not leaks:
             rules = [mode.rule for mode in modes if mode.source == "modes"]
@@ -154,6 +165,7 @@ def _search(
     losses: NDArray[np.float64],
     gaps: Sequence[str] = (),
     own_rules: tuple[OwnRule, ...] = (),
+    progress: Progress | None = None,
 ) -> tuple[tuple[Mode, ...], ModeSearch]:
     if audit.compare:
         return search_changes(table, losses, audit.plan, own_rules)
@@ -168,6 +180,7 @@ def _search(
         gaps=gaps,
         strata=audit.size_classes,
         own_rules=own_rules,
+        progress=progress,
     )
 
 

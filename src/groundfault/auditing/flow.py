@@ -216,7 +216,8 @@ def judge_audit(
             results = replace(results, frequency=frequency)
         if modes:
             report_progress("looking for failure modes")
-            search, step = partial(name_modes, texts=texts), "the search for failure modes"
+            search = partial(name_modes, texts=texts, progress=progress)
+            step = "the search for failure modes"
             named = attempt(prepared.failures, step, NamedModes(), search, prepared, losses)
             results = replace(results, named=named)
             told = JudgedTranscripts()

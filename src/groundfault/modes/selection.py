@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -61,9 +61,12 @@ class Selection:
     ----------
     bars : Bars
         Their level is that of the marginal claims, and that of the conditional ones.
+    tell : callable, optional
+        Gets the number of each pass of the search, from 0, and how many there are at most.
     """
 
-    def __init__(self, bars: Bars) -> None:
+    def __init__(self, bars: Bars, tell: Callable[[int, int], object] = max) -> None:
+        self.tell = tell
         self.bars, self.language, self.losses = bars, bars.language, bars.losses
         self.base = Strata(self.language.layout, self.losses)
         self.tabu: set[ModeRule] = set()
@@ -74,7 +77,8 @@ class Selection:
         modes: list[Listed] = []
         # more than are listed, since some are dropped when they are put in order
         most = MOST_MODES * 3 // 2
-        for _ in range(3 * most):
+        for turn in range(3 * most):
+            self.tell(min(turn, most), most)
             if len(modes) >= most:
                 break
             mode = self._next(modes)
