@@ -389,9 +389,7 @@ def diagnose(
     decisions, e_values = _decide_leaves(taxonomy, basis, has_answer, failures, level)
     if strategy == "leaves":
         if not taxonomy.leaves:
-            raise InputError(
-                "the taxonomy has no leaves: take the strategy taxonomy, or another"
-            )
+            raise InputError("the taxonomy has no leaves: take the strategy taxonomy, or another")
         wanted = [c for c in np.argsort(-e_values, kind="stable") if decisions[c] == "open"]
         asked = (has_answer, has_answer & failures, np.array(wanted, dtype=np.intp))
         count = min(budget, int((~has_answer).sum()))
