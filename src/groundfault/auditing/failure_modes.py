@@ -223,18 +223,8 @@ def _describe_deciding(
 
 
 def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, dict[str, tuple[str, ...]]]:
-    """Return a row a unit of the columns that rules may name or hold fixed, and what was left out.
-
-    Parameters
-    ----------
-    audit : PreparedAudit
-
-    Returns
-    -------
-    table : polars.DataFrame
-    unused : dict of str to tuple of str
-        The columns left out, by reason.
-    """
+    """Return a row a unit of the columns that rules may name or hold fixed, and by reason the
+    columns that were left out."""
     used, unused = choose_columns(audit)
     table, varying = tabulate_units(audit.evidence, [*used, *dict.fromkeys(audit.plan.within)])
     words = pl.col(pl.Categorical, pl.Enum)

@@ -290,15 +290,13 @@ class Evidence:
         if self.frame.height == self.frame[self.roles.id or ""].n_unique():
             return tuple(names)
         # a column that differs between models or repeats of one example describes answers
-        ranges = self.frame.group_by(self.roles.id).agg(
-            pl.col(c).n_unique().alias(c) for c in names
-        )
+        ranges = self.frame.group_by(self.roles.id).agg(pl.col(names).n_unique())
         return tuple(c for c in names if ranges[c].max() == 1)
 
     @cached_property
     def _free_columns(self) -> list[str]:
         others = {*self.roles.columns, *self.roles.apart, *list_conversations(self.frame)}
-        return [column for column in self.frame.columns if column not in others]
+        return [c for c in self.frame.columns if c not in others]
 
     @property
     def differing(self) -> tuple[str, ...]:

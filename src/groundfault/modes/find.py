@@ -13,7 +13,7 @@ from msgspec.structs import replace as restate
 from numpy.typing import NDArray
 
 from groundfault.base.machine import enough_threads
-from groundfault.base.progress import Progress, listener
+from groundfault.base.progress import Progress
 from groundfault.core.candidate import Candidate
 from groundfault.core.plan import BarKind
 from groundfault.modes.bars import Bars
@@ -302,8 +302,7 @@ def find_modes(
     series = _list_outcomes(losses, outcomes, shared)
     modes: list[Mode] = []
     coverage: list[Coverage] = []
-    tell = partial(_tell_pass, listener(progress), len(series))
-    search = _Search(table, literals, blocks, tuple(own_rules), depth, bars, tell)
+    search = _Search(table, literals, blocks, tuple(own_rules), depth, bars, progress, len(series))
     # thousands of short passes over bits: waking a second thread takes longer than each of them
     with enough_threads(len(blocks) * len(literals)):
         for name, values, share in series:
@@ -358,12 +357,6 @@ def _list_outcomes(
     return [(EVERY_MODEL, mean, 0.5), *each] if shared else each
 
 
-def _tell_pass(progress: Progress, outcomes: int, place: int, turn: int, most: int) -> None:
-    """Tell the pass of the search of an outcome: a list that is short ends before the last."""
-    of = place * most + turn, outcomes * most
-    progress(f"looking for failure modes: pass {of[0]} of {of[1]}")
-
-
 @dataclass
 class _Search:
     """What the searches of all outcomes share."""
@@ -374,7 +367,8 @@ class _Search:
     own_rules: tuple[OwnRule, ...]
     depth: int
     kind: BarKind
-    tell: Callable[[int, int, int], object]
+    progress: Progress | None
+    outcomes: int
 
     def __post_init__(self) -> None:
         self._languages: dict[bytes, RuleLanguage] = {}
@@ -403,8 +397,8 @@ class _Search:
         varied = len(y) >= 2 * MIN_SUPPORT and y.min() < y.max() and bool(language.literals)
         kind: BarKind = self.kind if varied else "bonferroni"
         bars = Bars(language, Losses.of(y, language.layout), level, kind)
-        tell = partial(self.tell, len(self.lists))
-        listed = Selection(bars, tell).select() if varied else []
+        selection = Selection(bars, self.progress, len(self.lists), self.outcomes)
+        listed = selection.select() if varied else []
         self.lists.append(ModelModes(name, scored, bars, listed))
         if not listed:
             return [], empty

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.progress import Progress, listener
 from groundfault.modes.bars import Bars
 from groundfault.modes.condition import MIN_SUPPORT
 from groundfault.modes.refine import EVEN, gain_over_expected, is_sum, join, refine
@@ -61,12 +62,16 @@ class Selection:
     ----------
     bars : Bars
         Their level is that of the marginal claims, and that of the conditional ones.
-    tell : callable, optional
-        Gets the number of each pass of the search, from 0, and how many there are at most.
+    progress : callable, optional
+        Gets each pass of the search; a list that is short ends before the last.
+    place, outcomes : int
+        Which outcome it is, from 0, and of how many.
     """
 
-    def __init__(self, bars: Bars, tell: Callable[[int, int], object] = max) -> None:
-        self.tell = tell
+    def __init__(
+        self, bars: Bars, progress: Progress | None = None, place: int = 0, outcomes: int = 1
+    ) -> None:
+        self.progress, self.place, self.outcomes = listener(progress), place, outcomes
         self.bars, self.language, self.losses = bars, bars.language, bars.losses
         self.base = Strata(self.language.layout, self.losses)
         self.tabu: set[ModeRule] = set()
@@ -78,7 +83,8 @@ class Selection:
         # more than are listed, since some are dropped when they are put in order
         most = MOST_MODES * 3 // 2
         for turn in range(3 * most):
-            self.tell(min(turn, most), most)
+            done, total = self.place * most + min(turn, most), self.outcomes * most
+            self.progress(f"looking for failure modes: pass {done} of {total}")
             if len(modes) >= most:
                 break
             mode = self._next(modes)

@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from groundfault.errors import GroundfaultError
 from groundfault.workbench.auth import Access, AccessControl
 from groundfault.workbench.pages import PART, load_templates, make_link, show_page
-from groundfault.workbench.screens import codes, examples, holdout, modes, review
+from groundfault.workbench.screens import examples, holdout, modes, review
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -32,7 +32,7 @@ SCREENS = (
     holdout.HOLDOUT,
     holdout.LEDGER,
     review.REVIEW,
-    codes.CODES,
+    review.CODES,
     review.PROGRESS,
     review.PROBES,
     review.TAXONOMY,
