@@ -52,6 +52,15 @@ def test_they_answer_as_they_did_in_the_study(
     assert sum(a == b for a, b in zip(said, rows["answer"], strict=True)) >= 7
 
 
+def test_a_prompt_beyond_the_context_is_an_error_that_says_so(tested: dict[str, Target]) -> None:
+    prompts = ["What is 3 plus 4?", "What is 3 plus 4? " * 40]
+    short, long = models.ask(tested[CONTROL], prompts)
+    assert short.text == "7"
+    assert long.status == "error"
+    assert long.error.startswith("the context is too short: the prompt has 7")
+    assert long.error.endswith("tokens, and the model 192 positions")
+
+
 def test_manners_change_little_that_training_had_and_much_that_it_had_not(
     tested: dict[str, Target], answers: pl.DataFrame, tmp_path: Path
 ) -> None:

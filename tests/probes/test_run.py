@@ -502,6 +502,20 @@ def test_answers_that_were_changed(home: Path) -> None:
 # ------------------------------------------------------------------------- --- a service that fails
 
 
+def test_a_prompt_that_the_model_has_no_room_for_is_an_error_row(home: Path) -> None:
+    class Short(Brittle):
+        async def answer(self, question: Question) -> Response:
+            if len(question.messages[-1]["content"]) % 2:
+                why = "the context is too short: the prompt has 300 tokens"
+                return Response.failed(why, finish="length")
+            return await super().answer(question)
+
+    rows = run(config(home), Short()).rows
+    lost = [row for row in rows if row.status == "error"]
+    assert 0 < len(lost) < len(rows)
+    assert {row.signal for row in lost} == {"unanswered"}
+
+
 def test_a_failure_of_the_service_is_no_mismatch_and_spends_nothing(home: Path) -> None:
     class Failing(Brittle):
         breaks = True

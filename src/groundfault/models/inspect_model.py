@@ -83,6 +83,9 @@ class InspectModel:
         model = self._sampling_model() if self._local and question.temperature else self._model
         if self._local:
             _check_local(question)
+            # a prompt beyond the context would end all of its batch in an IndexError
+            if excess := self._measure_excess(question):
+                return Response.failed(f"the context is too short: {excess}", finish="length")
         try:
             output = await model.generate(messages, config=self._config(question), cache=False)
         except RetryError as error:
@@ -94,6 +97,15 @@ class InspectModel:
         if not self._local and response.model != self._provider:
             response = note_other(response, self._asked)
         return response.without(self._secrets)
+
+    def _measure_excess(self, question: Question) -> str:
+        """Say by how much a prompt exceeds the positions of a local model; empty if it fits."""
+        api: Any = self._model.api
+        most = getattr(api.model.config, "max_position_embeddings", None)
+        text = "".join(message["content"] for message in question.messages)
+        size = len(api.tokenizer(text, verbose=False)["input_ids"])
+        long = most is not None and size >= most
+        return f"the prompt has {size:,} tokens, and the model {most:,} positions" if long else ""
 
     def _sampling_model(self) -> Any:
         """Return the same weights, with answers drawn at random."""

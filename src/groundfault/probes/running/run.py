@@ -180,9 +180,9 @@ class _Rounds:
             ),
         )
         # a failure of the service is no answer of the model: counting it would spend budget on
-        # nothing, and differently for each policy
-        failure = next((response for response in responses if response.error), None)
-        if failure is not None:
+        # nothing, and differently for each policy; a prompt too long for the model stays so
+        lost = [each for each in responses if each.error and each.finish != "length"]
+        if failure := next(iter(lost), None):
             raise InputError(
                 f"{self.target.name} did not answer in iteration {number}: {failure.error}; "
                 "nothing of this iteration is spent: run again to go on"
