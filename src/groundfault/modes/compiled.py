@@ -229,7 +229,8 @@ def find_least_pair(
 ) -> None:  # pragma: no cover - compiled
     """Lower the least value of each of some draws to that of its pairs: of every ``step``-th
     condition on the left with those on the right from its start on. Counts on the wrong side of a
-    pair's limit are not looked up."""
+    pair's limit are not looked up: of passes both are turned, so that fewer are more."""
+    flip = np.int32(-1 if passing else 0)
     counts, last = np.zeros(len(right), np.int32), np.uint64(len(right))
     partners = np.empty((columns.shape[0], columns.shape[1], len(right)), np.uint64)
     for b in range(len(columns)):
@@ -237,16 +238,17 @@ def find_least_pair(
     for i in range(0, len(left), step):
         first, row = np.uint64(starts[i]), limit[i]
         for b in range(len(columns)):
-            _count_columns(columns[b], left[i], partners[b], first, last, counts)
-            hits = np.int32(0)
-            if passing:
+            hits, word, others = np.int32(0), columns[b, 0, left[i]], partners[b]
+            if len(others) == 1:
                 for j in range(first, last):
-                    hits += np.int32(counts[j] <= row[j])
-            else:
+                    shared = np.int32(popcount(word & others[0, j]))
+                    hits += np.int32(shared ^ flip >= row[j])
+            if hits or len(others) > 1:
+                _count_columns(columns[b], left[i], others, first, last, counts)
                 for j in range(first, last):
-                    hits += np.int32(counts[j] >= row[j])
+                    hits += np.int32(counts[j] ^ flip >= row[j])
             for j in range(first, last if hits else first):
-                if counts[j] <= row[j] if passing else counts[j] >= row[j]:
+                if counts[j] ^ flip >= row[j]:
                     value = look_up(table, needed, support[i, j], counts[j], rate, passing)
                     least[b] = min(least[b], value)
 

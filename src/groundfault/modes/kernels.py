@@ -338,12 +338,12 @@ def limit_pairs(
     allowed: Bools, support: Ints, table: Counts, rate: float, passing: bool, bar: float
 ) -> tuple[object, ...]:
     """Return what `groundfault.modes.compiled.find_least_pair` reads of pairs: where those of each
-    row start, how many failures (or passes, at most) they need, their units, and the tails."""
+    row start, how many failures they need (passes turned, `~`), their units, and the tails."""
     needed = find_needed(table, rate, bar)
     limit = needed[np.where(allowed, support, 0)].astype(np.int32)
     if passing:
-        limit = np.maximum(support - limit, -1).astype(np.int32)
-    limit[~allowed] = -1 if passing else _NEVER
+        limit = ~np.maximum(support - limit, -1).astype(np.int32)
+    limit[~allowed] = _NEVER
     starts = np.where(allowed.any(axis=1), allowed.argmax(axis=1), allowed.shape[1])
     return starts, limit, support, rate, passing, needed, table
 
