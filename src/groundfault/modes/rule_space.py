@@ -99,10 +99,10 @@ class RuleLanguage:
 
     def _allow(self, both: Ints, left: NDArray[np.intp], right: NDArray[np.intp]) -> Bools:
         """Return which pairs are rules: enough units, no two of a family, and both parts matter."""
-        a, b = self.support[left][:, None], self.support[right][None, :]
-        apart = self.family[left][:, None] != self.family[right][None, :]
-        enough = apart & (both >= MIN_SUPPORT)
-        return np.asarray(enough & (both <= _REDUNDANT * a) & (both <= _REDUNDANT * b))
+        # whole numbers are compared with whole numbers: thousands of columns squared
+        most = (_REDUNDANT * self.support).astype(np.int64)
+        allowed = (both >= MIN_SUPPORT) & (both <= most[left][:, None]) & (both <= most[right])
+        return np.asarray(allowed & (self.family[left][:, None] != self.family[right]))
 
     def _choose_triples(self) -> None:
         """Choose the conditions that triples are made of: all, or on large tables the plainest."""
