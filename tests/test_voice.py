@@ -21,6 +21,8 @@ WORDS = {
     "you, your": r"\byour?\b",
 }
 """Of the last there should be more."""
+OFF = ("attacks", "constants", "house", "speed")
+"""Pages of explanation that are files of the repository, see ``docs/conf.py``."""
 PARTS = {
     "README": [ROOT / "README.md"],
     "tutorials": sorted((DOCS / "tutorial").glob("*.md")),
@@ -45,6 +47,19 @@ def read_prose(page: Path) -> str:
     text = re.sub(r"\]\([^)\s]*\)", "]", text)  # where a link leads
     lines = (line for line in text.splitlines() if not re.match(r"\s*(\||#|:::)", line))
     return re.sub(r"`[^`]*`", "x", "\n".join(lines))
+
+
+MOST_PAGES, MOST_WORDS = 49, 22_000
+"""Of the site, which had 95 pages and 57,000 words; the aims are 40 and 30,000."""
+
+
+def test_the_site_stays_small() -> None:
+    off = ("cards/", "contributing", "release", *(f"explanation/{name}" for name in OFF))
+    names = {page: page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    pages = [page for page, name in names.items() if not name.startswith(("_build", *off))]
+    words = sum(len(re.findall(r"\b[\w'-]+\b", read_prose(page))) for page in pages)
+    assert len(pages) <= MOST_PAGES
+    assert words <= MOST_WORDS
 
 
 @pytest.mark.parametrize("part", PARTS)
