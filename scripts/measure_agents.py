@@ -3,8 +3,8 @@
     python scripts/measure_agents.py [WORLDS] [SHARED]
 
 Null worlds (runs that fail take longer, and nothing causes failure), planted ones, MINT and
-tau-bench, and the speed of reading. WORLDS is the number of null worlds of each layout, 20 by
-default; SHARED the folder of the project's shared data.
+tau-bench, the speed of reading, and of the screen of a long run. WORLDS is the number of null
+worlds of each layout, 20 by default; SHARED the folder of the project's shared data.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "workbench"))
 from agent_worlds import make_chats, mark_runs, read, read_mint, read_tau_bench
 
 from groundfault import Evidence
@@ -134,8 +135,28 @@ def measure_speed(runs: int = 2_000, turns: int = 25) -> None:
     print(f"\n{runs:,} runs of {3 * turns} steps: {took:.1f} CPU s, {ratio:.1f} x json.loads")
 
 
+def measure_page(steps: int = 10_000) -> None:
+    """Print how long a reader waits for the screen of a run of so many steps."""
+    import tempfile
+
+    from bench_reports import visit
+    from test_runs_screen import open_runs
+
+    with tempfile.TemporaryDirectory() as place:
+        client = visit(open_runs(Path(place), steps // 4))
+        times = []
+        for _ in range(5):
+            start, wall = time.process_time(), time.perf_counter()
+            html = client.get("/runs", params={"id": "t0"}).text
+            times.append((time.perf_counter() - wall, time.process_time() - start))
+    wall, cpu = sorted(times)[2]
+    shown = html.count("<details data-item")
+    print(f"a page of {shown:,} steps: {wall:.2f} s, {cpu:.2f} CPU s (aim 0.3)")
+
+
 def main() -> None:
     """Print all of it."""
+    measure_page()
     worlds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     shared = Path(sys.argv[2] if len(sys.argv) > 2 else "shared")
     measure_speed()

@@ -185,10 +185,7 @@ SHOTS = {
 
 
 def take_documentation(camera: Camera, place: Path) -> None:
-    """Take the pictures that pages of the documentation show, of the demo where it has them.
-
-    The taxonomy's is of a larger one, and taken by hand.
-    """
+    """Take the pictures that pages of the documentation show, of the demo where it has them."""
     from test_browser_axe import SCREENS
 
     os.environ["LOGNAME"], platform.node = "ana", lambda: "lab"

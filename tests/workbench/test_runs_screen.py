@@ -15,6 +15,8 @@ from browser_watch import Watch
 
 import groundfault
 from groundfault import Evidence
+from groundfault.render.transcript_page import list_steps
+from groundfault.transcripts.steps import tabulate_steps
 from groundfault.workbench.opened_report import OpenedReport
 
 if TYPE_CHECKING:
@@ -65,6 +67,18 @@ def test_both_runs_are_shown_and_only_the_failing_step_is_open(tmp_path: Path) -
     assert gone.status_code == 400
     assert "no steps of an example" in gone.text
     assert "<b>" not in gone.text
+
+
+def test_the_words_that_a_sign_was_read_from_are_marked() -> None:
+    chat = [
+        {"role": "user", "content": "Book it."},
+        {"role": "assistant", "content": "I'm SORRY <b>, and my mistake: it is done."},
+    ]
+    steps = tabulate_steps([(0, chat)], texts=True)
+    (_, line) = list_steps(steps)
+    assert line.signs == "apologises, claims success"
+    assert [part for part, is_sign in line.parts if is_sign] == ["SORRY", "my mistake", "is done"]
+    assert "".join(part for part, _ in line.parts) == chat[1]["content"]
 
 
 def test_ten_thousand_steps_are_one_page(tmp_path: Path) -> None:

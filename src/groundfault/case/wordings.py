@@ -240,7 +240,7 @@ class ReviewedWordings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     controls : MissedErrors
         Errors among answers that matched.
     judged : tuple of ReworkedMode
-        By errors of the model that people confirmed; empty until every item is settled.
+        By failures of the model that people confirmed; empty until every item is settled.
     """
 
     items: int

@@ -1,4 +1,4 @@
-"""``label review``: people decide, blind, which responses are errors of the model."""
+"""``label review``: people decide, blind, which responses are failures of the model."""
 
 from __future__ import annotations
 

@@ -338,9 +338,9 @@ def describe_plan(plan: BudgetPlan, case: Case) -> Iterator[str]:
 
 
 _ANSWERS = "do not match the key"
-_ERRORS = "are errors of the model, as people confirmed"
+_ERRORS = "are failures of the model, as people confirmed"
 _STATUSES = {
-    "confirmed_model_error": "an error of the model",
+    "confirmed_model_error": "a failure of the model",
     "no_error": "no error",
     "extraction_artifact": "an answer that was read wrongly",
     "format_artifact": "a matter of form",
@@ -407,7 +407,7 @@ def _describe_next_wordings(summary: CaseSummary, folder: str) -> Iterator[Line]
         cost = f"about {left}" if review is None else str(review.items - review.settled)
         yield (
             Code(f"groundfault label review --case {folder} --reviewer NAME"),
-            f" costs {cost} decisions; it says which answers are errors of the model.",
+            f" costs {cost} decisions; it says which answers are failures of the model.",
         )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import polars as pl
@@ -30,6 +32,7 @@ from groundfault.review.notes import CodeCount
 from groundfault.review.validation import JudgeValidation, Rate
 from groundfault.stats.agreement import Agreement
 from groundfault.transcripts.judging import Announcement, Behaviour, TranscriptSearch
+from groundfault.transcripts.steps import SIGNS
 
 _ALIKE = 3
 """Names of behaviours in one row: more say no more."""
@@ -37,6 +40,8 @@ _WHOLE = (
     "What a scanner, a code or a description says of whole runs. Like runs have as many turns, and "
     "the error level holds for these lines by themselves."
 )
+_MAX_STEP = 20_000
+"""Characters of a step that a screen shows."""
 _ROWS = 12
 """Behaviours on a page: those compared come first, then the most frequent."""
 
@@ -106,6 +111,15 @@ class StepLine(NamedTuple):
     status: str
     signs: str
     is_first: bool
+
+    @property
+    def parts(self) -> list[tuple[str, bool]]:
+        """Return the text in parts: the words that the step's signs were read from are true."""
+        text = self.text[:_MAX_STEP]
+        found = "|".join(SIGNS[sign] for sign in self.signs.split(", ") if sign in SIGNS)
+        spans = (match.span() for match in re.finditer(found, text, re.IGNORECASE)) if found else ()
+        ends = [0, *chain.from_iterable(spans), len(text)]
+        return [(text[a:b], n % 2 == 1) for n, (a, b) in enumerate(pairwise(ends))]
 
 
 def list_steps(steps: pl.DataFrame) -> list[StepLine]:

@@ -110,7 +110,7 @@ def normalize(text: str) -> str:
 GUIDANCE = (
     "Prompt: valid if its entities, relations, operations and constraints are the task's, and "
     "the expected answer is right for it. "
-    "If it is not, nothing is an error of the model, whatever it answered.",
+    "If it is not, nothing is a failure of the model, whatever it answered.",
     "Extraction: valid if the extracted answer is the one on which the response ends, or if none "
     "was extracted from a response that ends on none.",
     "Model: wrong if its final answer is not equivalent to the expected one.",
