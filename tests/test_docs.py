@@ -415,6 +415,18 @@ def test_the_skill_names_commands_and_options_that_exist() -> None:
     assert re.match(r"---\nname: groundfault\ndescription: .{50,1024}\n---\n", text)
 
 
+def test_guides_and_tutorials_show_the_flags_of_the_first_tasks() -> None:
+    """A new reader types them from a page, without `--help` and without the reference."""
+    shown = "".join(
+        page.read_text("utf-8") for page in [*HOW_TO, *(DOCS / "tutorial").glob("*.md")]
+    )
+    source = (ROOT / "scripts" / "first_tasks.py").read_text(encoding="utf-8")
+    tasks = source.split("TASKS = (", 1)[1].split("\n)\n", 1)[0]
+    typed = set(re.findall(r"(?<= )--?[a-z][a-z-]*", tasks))
+    assert len(typed) >= 10
+    assert [flag for flag in sorted(typed) if f"{flag} " not in shown] == []
+
+
 def test_every_public_name_is_in_the_reference() -> None:
     text = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
     for name in groundfault.__all__:
