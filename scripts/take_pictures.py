@@ -167,18 +167,10 @@ SHOTS = {
     "report": (
         ("workbench-modes", "/", 760),
         ("workbench-examples", "/examples?mode=1", 760),
-        ("workbench-findings", "/findings", 620),
         ("workbench-rule", "/rule?rule=digits+>=+2", 620),
         ("workbench-holdout", "/holdout?rule=\"digits\"+>=+2", 800),
-        ("workbench-ledger", "/ledger", 640),
     ),
-    "two models": (("workbench-compare", "/compare", 760),),
     "review": (("review-in-the-browser", "/review", 640),),
-    "probes": (
-        ("workbench-probes", "/probes", 760),
-        ("workbench-progress", "/review/progress", 460),
-    ),
-    "sealed case": (("workbench-case", "/case", 760),),
     "live audit": (("label-live", "/live", 760),),
 }  # fmt: skip
 """Pictures of the documentation by what is opened: name, path and height."""
@@ -217,13 +209,6 @@ def open_demo(place: Path) -> Any:
     return open_bench(place / "report")
 
 
-def open_demo_case(place: Path) -> Any:
-    """Open a case on the demo's answers, before its audit."""
-    from groundfault.workbench.opened_report import open_case
-
-    return open_case(groundfault.Case.create(place / "case", read_demo(place)).folder)
-
-
 def open_demo_labels(place: Path) -> Any:
     """Open a live audit of the demo's answers after 40 labels."""
     from groundfault.sequential import Pool, SequentialAudit
@@ -252,7 +237,7 @@ def read_demo(place: Path) -> groundfault.Evidence:
     )  # fmt: skip
 
 
-DEMOS = {"report": open_demo, "sealed case": open_demo_case, "live audit": open_demo_labels}
+DEMOS = {"report": open_demo, "live audit": open_demo_labels}
 """Screens that show the demo in place of what the tests make."""
 
 
