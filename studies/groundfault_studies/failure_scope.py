@@ -27,10 +27,12 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.rules import Rule
 from groundfault_lab.taxonomy.fitting.fit import fit
 from groundfault_lab.taxonomy.fitting.leaves import classify_difficulty
+from groundfault_lab.taxonomy.fitting.matrix import Matrix
 from groundfault_lab.taxonomy.fitting.settings import Settings
 from groundfault_lab.taxonomy.fitting.taxonomy import Taxonomy
-from groundfault_studies.failure_scope_tables import make_table
+from groundfault_studies.failure_scope_tables import make_diagnosis_table, make_table
 from groundfault_studies.known_holes import FOLDER, find_folder, read_holes
+from groundfault_studies.leaf_diagnosis import diagnose_model
 from groundfault_studies.resuming import Rows, resume_rounds
 from groundfault_studies.rule_scores import AS_GOOD_AS_NONE, jaccard, weigh_excess
 from groundfault_studies.shared_folder import find_shared
@@ -47,6 +49,7 @@ _SIZE = 2000  # prompts of a draw of known_holes
 _FRONTIER = 4
 _QUICK = {"worlds": 19, "refits": 6, "permutations": 99}
 _RULES = ("paper", "default")
+_LEFT_OUT = "left out"
 _ID = "example_id"
 
 
@@ -117,7 +120,7 @@ def study(
                 (name, place, rule, reducer, changes, draw)
             )
             for name, place in there.items()
-            for rule in _RULES
+            for rule in (*_RULES, *([_LEFT_OUT] if draw == 0 else []))
         }
         for draw in range(draws)
     ]
@@ -128,7 +131,7 @@ def study(
             "Clusters of failures: the paper's rule and ours",
             SOURCE,
             {"replicates": count, "quick": quick, "reducer": reducer, "like": LIKE, "size": _SIZE},
-            (make_table(rows, count, LIKE, reducer),) if there else (),
+            (make_table(rows, count, LIKE, reducer), make_diagnosis_table(rows)) if there else (),
             tuple(f"{name}, which is not in {folder}" for name in absent),
         )
 
@@ -141,6 +144,8 @@ def measure_draw(
 ) -> Rows:
     """One row: what a rule publishes of one draw, and how much of it is so."""
     data = _read(name, place)
+    if rule == _LEFT_OUT:
+        return [] if data.holes else leave_out_models(data, 6 if changes else None)
     if data.holes:
         kept = np.sort(stream(draw, "failure scope").choice(len(data.texts), _SIZE, replace=False))
         ids = data.texts[_ID].gather(kept)
@@ -160,6 +165,21 @@ def measure_draw(
         )
         numbers = score_again(first, second)
     return [{"data": name, "rule": rule, "draw": draw, **numbers}]
+
+
+def leave_out_models(data: ModelAnswers, count: int | None = None) -> Rows:
+    """A row a model: its diagnosis by the leaves of the others; of evenly many where counted."""
+    failures = _tabulate_failures(data)
+    names = tuple(data.texts[_ID].cast(pl.String)), tuple(data.models)
+    passed, tries = (1 - failures).astype(np.int64), np.ones(failures.shape, dtype=np.int64)
+    # by attributes alone: texts would be read anew for each model
+    matrix = Matrix(*names, passed, tries, attributes=data.texts.drop(_ID, "text"))
+    models = data.models[:: -(-len(data.models) // count) if count else 1]
+    return [
+        {"data": data.name, "rule": _LEFT_OUT, "draw": number, "model": model}
+        | diagnose_model(matrix, model, stream(number, f"leaving out of {data.name}"))
+        for number, model in enumerate(models)
+    ]
 
 
 def list_published(taxonomy: Taxonomy, data: ModelAnswers, rule: str) -> list[Bools]:

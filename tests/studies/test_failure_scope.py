@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from groundfault_studies import failure_scope
-from groundfault_studies.failure_scope_tables import make_table
+from groundfault_studies.failure_scope_tables import make_diagnosis_table, make_table
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 
@@ -89,3 +89,36 @@ def test_a_draw_of_all_data_and_again_from_what_is_done(tmp_path: Path) -> None:
     assert again == first
     assert not messages
     assert len(first.tables[0].rows) == 8
+
+
+def test_a_left_out_model_is_compared_row_by_row() -> None:
+    rows = [
+        {
+            "data": "mint",
+            "rule": "left out",
+            "draw": n,
+            "failing": failing,
+            "wrong": 0,
+            "cluster": 40 + n,
+            "leaves": 30,
+            "tau nearest": 0.25,
+            "tau shrunk": 0.5,
+        }
+        for n, failing in enumerate((1, 2, 0))
+    ]
+    lines = {row.label: row.here for row in make_diagnosis_table(rows).rows}
+    answers = lines["mint, 2 models: answers until each leaf that a model fails is named"]
+    assert (answers["paper"], answers["ours"]) == ("40.50", "30.00")
+    assert lines["mint, 3 models: tau at 50 answers: nearest model"]["ours"] == "0.50"
+    assert lines["mint: leaves named wrongly"]["ours"] == "0"
+
+
+@needs_data
+@pytest.mark.slow
+def test_leaves_predict_a_left_out_model_and_name_few_wrongly() -> None:
+    data = failure_scope.read_mint(SHARED / "real" / "mint")
+    rows = failure_scope.leave_out_models(data, 5)
+    assert len(rows) == 5
+    assert sum(row["wrong"] for row in rows) <= 1
+    better = [row["tau shrunk"] - row["tau nearest"] for row in rows]
+    assert np.mean(better) > 0
