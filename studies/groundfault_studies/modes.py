@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 import groundfault
 from groundfault.base.progress import Progress, listener
+from groundfault.core.roles import Roles, add_parts
 from groundfault.errors import InputError
 from groundfault.modes.conditions import list_conditions
 from groundfault_studies import known_holes_tables as tables
@@ -34,7 +35,7 @@ from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable
 
 Bools = NDArray[np.bool_]
 
-USUAL = ("modes", "sliceline", "cart", "pysubgroup")
+USUAL = ("modes", "sliceline", "cart", "pysubgroup", "max-t")
 SIZES = (500, 2000, 8000)
 DRAWS = 10
 SOURCE = "groundfault's own collections of failures whose cause is known"
@@ -175,7 +176,7 @@ def measure(method: str, folder: Path, table: str, world: str, size: int, draw: 
     begin = time.process_time()
     descriptions = way.describe(data.evidence(world, sample, way.columns))
     seconds = time.process_time() - begin
-    holds = [one.apply(data.examples) for one in descriptions]
+    holds = [one.apply(_read_parts(folder, table)) for one in descriptions]
     cause, region = data.holes[world]
     scores = score_rules(holds, np.nan_to_num(data.errors[world]), known & ~sample, region)
     row = {"method": method, "model": world, "n": size, "draw": draw, "seconds": seconds}
@@ -185,6 +186,15 @@ def measure(method: str, folder: Path, table: str, world: str, size: int, draw: 
     if region is not None and method == "modes" and scores["first"] < tables.WELL:
         row["why"] = explain_miss(data, region, scores)
     return [row]
+
+
+@cache
+def _read_parts(folder: Path, table: str) -> pl.DataFrame:
+    """A collection's examples with parts of their columns, such as levels of paths, which rules
+    may read."""
+    frame = read_worlds(folder)[table].examples.clone()
+    add_parts(frame, Roles(outcome="error"))
+    return frame
 
 
 def _names_one(rule: str, columns: Sequence[str], cause: str) -> bool:

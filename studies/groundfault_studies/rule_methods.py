@@ -302,7 +302,9 @@ METHODS: Mapping[str, RuleMethod] = {
     ),
     "janus-a": RuleMethod("janus-a, the rule of its paper", partial(confirm, judge="janus-a")),
     "janus": RuleMethod("janus (default of 0.1.0)", partial(confirm, judge="janus")),
-    "max-t": RuleMethod("max-t", partial(confirm, judge="max-t")),
+    "max-t": RuleMethod(
+        "single conditions by max-t (Westfall and Young)", partial(confirm, judge="max-t")
+    ),
     "audit": RuleMethod("default audit, with findings", report_all),
 }
 """By name."""
