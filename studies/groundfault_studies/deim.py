@@ -258,6 +258,7 @@ def _curves(
 
 def _tables(rows: Rows) -> Iterator[PaperTable]:
     yield discover.table_4(_collect_discoveries(rows, "4"))
+    yield discover.compare_default(_collect_discoveries(rows, "4"))
     yield discover.table_5(_collect_discoveries(rows, "5"))
     explained = _by_pair(rows, "explain")
     if explained:

@@ -59,20 +59,23 @@ def test_efficacy_counts_what_is_said() -> None:
     assert np.isnan(nobody.efficacy)
 
 
-def test_our_default_is_compared_with_the_papers_rule_training_by_training() -> None:
+def test_fusion_is_compared_with_rule_and_baseline_training_by_training() -> None:
     def find(efficacy: float, recall: float, count: int = 10) -> Discovery:
         return Discovery(count, efficacy, 0.4, 0.2, recall)
 
     nothing = find(np.nan, 0.0, 0)
     rule = [find(0.5, 0.5), find(0.6, 0.6), nothing]
     ours = [find(0.6, 0.6), find(0.7, 0.7), nothing]
-    table = discover.compare_default({"digits": {"edisa": rule, "edisa, our default": ours}})
+    rivals = dict.fromkeys(("edisa", "domino"), rule) | {"edisa, our default": ours}
+    table = discover.compare_default({"digits": rivals | {"fusion": ours}})
     [row] = table.rows
-    assert row.here["lead"] == pytest.approx((0.1 + 0.2 + 0.0) / 3)
-    assert row.here["f1"] == pytest.approx((0.5 + 0.6 + 0.0) / 3)
+    assert row.here["lead"] == pytest.approx((0.2 + 0.3 + 0.0) / 3)
+    assert row.here["f1"] == pytest.approx((0.6 + 0.7 + 0.0) / 3)
     # mean .0667, standard deviation .0577, t of two degrees of freedom 4.303
-    assert row.here["lead_gain"] == "+0.067 [-0.077, +0.210]"
-    assert row.here["f1_gain"] == "+0.067 [-0.077, +0.210]"
+    for rival in ("edisa", "domino"):
+        assert row.here[f"lead {rival}"] == "+0.067 [-0.077, +0.210]"
+        assert row.here[f"f1 {rival}"] == "+0.067 [-0.077, +0.210]"
+    assert row.here["lead edisa, our default"] == "+0.000 [+0.000, +0.000]"
 
 
 @pytest.mark.slow
@@ -84,7 +87,7 @@ def test_the_study_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.Monkey
     result = study(tmp_path, seeds=1, keep=keep)
     assert study(tmp_path, seeds=1, keep=keep, progress=pytest.fail) == result
     assert result.lacking
-    assert [len(table.rows) for table in result.tables] == [4 * 6 + 2, 4, 4 * 3 + 3, 2, 3, 4]
+    assert [len(table.rows) for table in result.tables] == [4 * 7 + 2, 4, 4 * 3 + 3, 2, 3, 4]
     text = result.to_markdown()
     assert "digits, network: edisa" in text
     assert "63.32%" in text

@@ -390,6 +390,10 @@ class MixtureSlicer(Estimator, ABC):
                 views = self._views(reduced, label[rows], probability[rows])
                 yield em.log_joint(self.mixture_, views.features, views.tables)
 
+    def share_unlabelled(self, Z: ArrayLike, y_proba: ArrayLike) -> Floats:
+        """Return responsibilities of the slices for examples without labels: shape (n, k)."""
+        return np.concatenate(list(self._share_out(Z, y_proba)))
+
     def _share_out(
         self, Z: ArrayLike, y_proba: ArrayLike, y_true: ArrayLike | None = None
     ) -> Iterator[Floats]:

@@ -1,0 +1,70 @@
+"""Fusion: errors that no single view shows, counts by F1, and clear refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from groundfault.errors import InputError, PlanError
+from groundfault_lab.slicing import Domino, Fusion
+
+
+def draw(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Errors lie in one corner of the embedding, and where confidence is low."""
+    rng = np.random.default_rng(seed)
+    points, label = rng.normal(size=(n, 4)), rng.integers(0, 3, n)
+    sure = rng.uniform(0.4, 0.95, n)
+    chance = np.where((points[:, 0] > 0.8) & (points[:, 1] > 0), 0.85, 0.05 + 0.3 * (sure < 0.5))
+    taken = np.where(rng.random(n) < chance, (label + 1) % 3, label)
+    probability = np.tile(((1 - sure) / 2)[:, None], (1, 3))
+    probability[np.arange(n), taken] = sure
+    return points, label, probability
+
+
+def score(prone: np.ndarray, wrong: np.ndarray) -> float:
+    return float(2 * (prone & wrong).sum() / (prone.sum() + wrong.sum()))
+
+
+def test_it_finds_more_errors_than_domino() -> None:
+    first, rest = draw(600, 0), draw(600, 1)
+    wrong = rest[2].argmax(axis=1) != rest[1]
+    domino = Domino(n_slices=30, confidence_weight=40.0).fit(*first)
+    fusion = Fusion(n_slices=30).fit(*first)
+    prone, chance = fusion.suspect(rest[0], rest[2])
+    assert score(prone, wrong) > score(domino.error_prone(rest[0], rest[2]), wrong) + 0.05
+    # chances are chances: the mean is the rate, and the order tells errors
+    assert chance.mean() == pytest.approx(wrong.mean(), abs=0.05)
+    assert chance[wrong].mean() > 1.2 * chance[~wrong].mean()
+    again = Fusion(n_slices=30).fit(*first).error_probability(rest[0], rest[2])
+    assert again.tolist() == chance.tolist()
+
+
+def test_labels_of_new_examples_are_never_asked_for() -> None:
+    """Where errors are drawn by chance, those of the fitted examples tell nothing."""
+    rng = np.random.default_rng(0)
+    points, label = rng.normal(size=(500, 3)), rng.integers(0, 2, 500)
+    taken = np.where(rng.random(500) < 0.3, 1 - label, label)
+    probability = np.where(np.eye(2, dtype=bool)[taken], 0.8, 0.2)
+    fusion = Fusion(n_slices=25).fit(points, label, probability)
+    new = rng.normal(size=(500, 3))
+    prone, chance = fusion.suspect(new, probability)
+    # at worst all are suspected: no threshold gives a larger F1
+    assert prone.mean() > 0.8
+    assert chance.std() < 0.1
+
+
+def test_as_many_as_lie_in_error_slices() -> None:
+    first, rest = draw(600, 0), draw(600, 1)
+    few = Fusion(n_slices=30, count="slices").fit(*first).error_prone(rest[0], rest[2])
+    many = Fusion(n_slices=30).fit(*first).error_prone(rest[0], rest[2])
+    assert 0 < few.sum() <= many.sum()
+
+
+def test_refusals() -> None:
+    points, label, probability = draw(200, 0)
+    with pytest.raises(PlanError, match="count must be f1 or slices"):
+        Fusion(count="half").fit(points, label, probability)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="needs more examples"):
+        Fusion(n_slices=190).fit(points[:60], label[:60], probability[:60])
+    with pytest.raises(InputError, match="not fitted"):
+        Fusion().error_prone(points, probability)
