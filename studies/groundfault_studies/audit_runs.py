@@ -37,15 +37,16 @@ class Method:
     Attributes
     ----------
     label : str
-        What the paper calls it; the last is none of the paper's.
+        What the paper calls it; the last two are none of the paper's.
     policy : str
         ``oracle`` is completed by the setting's failing group.
-    bet : str
+    bet : str, optional
+        None for the bets of a default plan.
     """
 
     label: str
     policy: str
-    bet: str
+    bet: str | None
 
 
 METHODS = (
@@ -57,6 +58,7 @@ METHODS = (
     Method("LR, oracle", "oracle", "lr"),
     Method("LR, stratified", "stratified", "lr"),
     Method("SR-LR-UI, logistic", "logistic", "sr-lr-ui"),
+    Method("default plan", SequentialPlan.policy, None),
 )
 MAIN = "SR-LR-UI, adaptive"
 
@@ -322,6 +324,6 @@ def all_rows(
 def _key(setting: Setting, policy: str, burn_ins: Sequence[int], replicate: int) -> str:
     what = (
         f"{setting.experiment} {setting.name}, {policy}, m {'/'.join(map(str, burn_ins))}, "
-        f"replicate {replicate}"
+        f"replicate {replicate}, {len(METHODS)} methods"
     )
     return f"{what} [{setting.pool.hash[:8]}]"
