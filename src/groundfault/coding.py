@@ -227,6 +227,11 @@ class Coding:
         notes = [note for note in self.notes if note.note and coder in ("", note.reviewer)]
         if isinstance(how, str) and how.partition(":")[0] in ("tfidf", "sentence"):
             found = group_notes(notes, how)
+        elif isinstance(how, str) and not {*"/:"} & {*how}:
+            raise InputError(
+                "codes are suggested by tfidf, sentence or a model such as openai/gpt-4o-mini, not "
+                f"by {how!r}"
+            )
         else:
             budget = CallBudget(**{"max_calls": _MAX_CALLS, **calling})
             found = ask_for_codes(notes, get_target(how), budget)

@@ -202,6 +202,8 @@ def test_suggested_codes_count_for_nothing_until_a_person_accepts_them(
     assert list(coding.suggestions()) == [2]
     with pytest.raises(InputError, match="no suggestion 1 is open"):
         coding.accept(1)
+    with pytest.raises(InputError, match="tfidf, sentence or a model"):
+        coding.suggest("words")
     assert coding.undo() == "move mistake one"
     assert coding.codes == {}
     evidence.frame.write_csv(tmp_path / "runs.csv")

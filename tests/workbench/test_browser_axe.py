@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,11 +20,12 @@ from small_taxonomy import taxonomy_of
 import groundfault
 from groundfault import Case, Evidence
 from groundfault.auditing.report import Report
+from groundfault.coding import Coding
 from groundfault.exports import export
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.review import Decision, Item
 from groundfault.sequential import Pool, SequentialAudit
-from groundfault.workbench.desks import LiveDesk
+from groundfault.workbench.desks import LiveDesk, ReviewDesk
 from groundfault.workbench.opened_report import OpenedReport, open_case, open_review, open_taxonomy
 
 if TYPE_CHECKING:
@@ -108,6 +110,22 @@ def open_live(place: Path) -> OpenedReport:
     return OpenedReport(place, live=LiveDesk(audit, audit))
 
 
+def open_codes(place: Path) -> OpenedReport:
+    """Open a coding with notes, codes and suggestions."""
+    chat = [{"role": "user", "content": "Book it."}, {"role": "assistant", "content": "Sorry."}]
+    runs = {"task": range(8), "error": 1, "chat": [json.dumps(chat)] * 8}
+    evidence = Evidence.from_table(pl.DataFrame(runs), id="task", outcome="error")
+    coding = Coding(evidence, place / "codes.db")
+    session = coding.session("ana")
+    for number in range(6):
+        note = "pays before it looks" if number % 2 else "searches again and again"
+        session.decide(note=note, codes=["loops"] if number < 3 else [], quote="Sorry")
+    coding.define("loops", "It searches again.")
+    coding.suggest(coder="ana")
+    desk = ReviewDesk(lambda: coding.session("ana"), coding)
+    return OpenedReport(place, review=desk)
+
+
 SCREENS: dict[str, tuple[Callable[[Path], OpenedReport], tuple[str, ...]]] = {
     "report": (
         open_report,
@@ -130,6 +148,7 @@ SCREENS: dict[str, tuple[Callable[[Path], OpenedReport], tuple[str, ...]]] = {
     "two models": (open_models, ("/", "/compare", "/examples?mode=1", "/examples?mode=1&beside=1")),
     "two reports": (open_since, ("/compare?since=1",)),
     "review": (open_desk, ("/review",)),
+    "codes": (open_codes, ("/review", "/codes")),
     "progress": (open_blind, ("/review/progress", "/probes")),
     "probes": (open_runs, ("/review/progress", "/probes")),
     "taxonomy": (open_clusters, ("/taxonomy",)),
