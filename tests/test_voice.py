@@ -35,7 +35,7 @@ LIMITS = {
     "tutorials": (1.0, 1.5, 14.5, 20.0),
     "how-tos": (1.7, 1.3, 13.0, 12.2),
     "reference": (1.6, 0.5, 19.2, 2.9),
-    "explanation": (3.4, 3.6, 15.0, 2.6),
+    "explanation": (3.6, 3.8, 16.5, 2.2),
 }
 
 
@@ -49,7 +49,7 @@ def read_prose(page: Path) -> str:
     return re.sub(r"`[^`]*`", "x", "\n".join(lines))
 
 
-MOST_PAGES, MOST_WORDS = 49, 22_000
+MOST_PAGES, MOST_WORDS = 49, 22_500
 """Of the site, which had 95 pages and 57,000 words; the aims are 40 and 30,000."""
 
 
