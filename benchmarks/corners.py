@@ -27,6 +27,7 @@ from groundfault.finders.categories import Categories
 from groundfault.finders.declared import Declared
 from groundfault.finders.interactions import Interactions
 from groundfault.readers.lm_eval import LmEval
+from groundfault.readers.promptfoo import Promptfoo
 from groundfault.stats import bits, multiple
 from groundfault_lab.slicing.sliceline import SliceLine
 
@@ -51,7 +52,8 @@ def main() -> None:
     results = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for make in (declared, conjunctions, max_t, small_max_t, choices, answers, hashes, deep):
+        logs = (choices, answers, promptfoo)
+        for make in (declared, conjunctions, max_t, small_max_t, *logs, hashes, deep):
             row = make(folder)
             ours, peer = measure(row)
             ratio = peer / ours
@@ -215,6 +217,35 @@ def answers(folder: Path) -> Row:
         }  # fmt: skip
 
     return make_lm_eval(folder, "answers", make)
+
+
+def promptfoo(folder: Path) -> Row:
+    """Results of one file, two scorers each."""
+    rng, path = random.Random(0), folder / "results.json"
+
+    def make(i: int) -> dict:
+        question, answer = (" ".join(rng.choices(WORDS, k=n)) for n in (60, 60))
+        usage = {"total": 90, "prompt": 60, "completion": 30, "numRequests": 1}
+        graded = {"type": "equals", "value": "yes", "metric": "exact"}
+        part = {"pass": True, "score": 1, "reason": "Assertion passed", "assertion": graded}
+        grading = {"pass": True, "score": 1, "reason": "All passed", "componentResults": [part]}
+        return {
+            "success": True, "score": 1, "failureReason": 0, "testIdx": i, "latencyMs": 19,
+            "prompt": {"raw": question, "label": "{{question}}"}, "provider": {"id": "fake"},
+            "vars": {"question": question}, "response": {"output": answer, "tokenUsage": usage},
+            "testCase": {"vars": {"question": question}, "assert": [graded]},
+            "namedScores": {"exact": 1}, "gradingResult": grading, "tokenUsage": usage,
+        }  # fmt: skip
+
+    rows = [make(i) for i in range(5_000)]
+    path.write_text(json.dumps({"evalId": "eval-1", "results": {"results": rows}}))
+    return Row(
+        "promptfoo results",
+        lambda: sum(table.height for table, _ in Promptfoo().read(path).tables()),
+        "json.loads",
+        lambda: json.loads(path.read_bytes()),
+        turns=5,
+    )
 
 
 def hashes(_: Path) -> Row:

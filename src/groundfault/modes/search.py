@@ -96,39 +96,50 @@ def search_inside(bars: Bars, strata: Strata) -> list[RuleProposal]:
         (language.plain, language.pairs_in_contexts),
         (language.others, language.mixed[language.contexts]),
     ):
-        best, rows = _Best(TOP), (language.bits[contexts], language.bits[places])
-        for first, sums in _sum_blocks(*rows, strata):
-            some = slice(first, first + sums.shape[1])
-            sums[2] = sums[0] * rate[some, None]
-            best.add(sums, allowed[some], z, first)
-        for i, j, score in best.list():
+        rows = (language.bits[contexts], language.bits[places])
+        for i, j, score in _find_pairs(*rows, allowed, z, strata, TOP, rate=rate):
             rule = ModeRule(((int(contexts[i]),), (int(places[j]),)), "inside")
             proposals.append(RuleProposal(rule, language.mask(rule), score))
     return sorted(proposals, key=lambda p: -p.score)
 
 
-class _Best:
-    """The pairs of rows of the best positive scores."""
+def _find_pairs(
+    a: Bits,
+    b: Bits,
+    allowed: Bools,
+    z: float,
+    strata: Strata,
+    top: int,
+    support: Ints | None = None,
+    rate: Floats | None = None,
+    *,
+    upper: bool = False,
+) -> list[tuple[int, int, float]]:
+    """Return the allowed pairs of rows of the best positive scores, and these, best first.
 
-    def __init__(self, top: int) -> None:
-        self.top = top
-        self.pairs: list[tuple[int, int, float]] = []
-
-    def add(self, sums: Floats, allowed: Bools, z: float, row: int, column: int = 0) -> None:
-        """Keep the best of the allowed pairs of some more rows, from a row and a column on."""
+    ``support`` is how many units they share, where that is known; ``rate`` what is expected of each
+    unit of a row, where it is not that of its stratum; ``upper`` leaves out a row with those before
+    it.
+    """
+    pairs: list[tuple[int, int, float]] = []
+    # all pairs at once take gigabytes
+    step = max(1, _BLOCK // max(1, len(b)))
+    for row in range(0, len(a), step):
+        some, column = slice(row, row + step), row if upper else 0
+        known = None if support is None else support[some, column:]
+        sums = _sum(a[some], b[column:], strata, known, upper=upper)
+        if rate is not None:
+            sums[2] = sums[0] * rate[some, None]
         units, losses, expected = sums
         excess = losses - expected
         # Wilson's bound is above what is expected only there; the margin is for rounding
         spread = z * z * (1 - 1e-9) * expected * (units - expected)
-        i, j = np.nonzero(allowed & (excess * np.abs(excess) * units > spread))
+        i, j = np.nonzero(allowed[some, column:] & (excess * np.abs(excess) * units > spread))
         scores = _score(sums[:, i, j], z)
-        more = _best(scores, self.top)
-        parts = ((i[more] + row).tolist(), (j[more] + column).tolist(), scores[more].tolist())
-        self.pairs += zip(*parts, strict=True)
-
-    def list(self) -> list[tuple[int, int, float]]:
-        """Return the places of the best, and their scores, best first."""
-        return sorted(self.pairs, key=lambda pair: (-pair[2], pair))[: self.top]
+        best = _best(scores, top)
+        i, j = i[best] + row, j[best] + column
+        pairs += zip(i.tolist(), j.tolist(), scores[best].tolist(), strict=True)
+    return sorted(pairs, key=lambda pair: (-pair[2], pair))[:top]
 
 
 def _search_all(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
@@ -136,25 +147,16 @@ def _search_all(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
     yield from _search_singles(bars, strata)
     if language.depth < 2:
         return
-    places = language.triple_places
-    errors = np.zeros((len(places), len(places)))
-    pairs, bits = _Best(2 * TOP), language.bits[plain]
-    for first, sums in _sum_blocks(bits, bits, strata, language.pair_support, upper=True):
-        last = first + sums.shape[1]
-        pairs.add(sums, language.pairs[first:last, first:], _z(bars, "pair"), first, first)
-        own, later = (places >= first) & (places < last), places >= first
-        errors[np.ix_(own, later)] = sums[1][np.ix_(places[own] - first, places[later] - first)]
-    best = pairs.list()
+    bits, words = language.bits[plain], language.bits[language.others]
+    z, support = _z(bars, "pair"), language.pair_support
+    best = _find_pairs(bits, bits, language.pairs, z, strata, 2 * TOP, support, upper=True)
     yield from _list_pairs(plain, plain, best, "pair")
     if language.counts["mixed"]:
-        mixed = _Best(2 * TOP)
-        words, support = language.bits[language.others], language.mixed_support
-        for first, sums in _sum_blocks(bits, words, strata, support):
-            allowed = language.mixed[first : first + sums.shape[1]]
-            mixed.add(sums, allowed, _z(bars, "mixed"), first)
-        yield from _list_pairs(plain, language.others, mixed.list(), "mixed")
+        z, support = _z(bars, "mixed"), language.mixed_support
+        mixed = _find_pairs(bits, words, language.mixed, z, strata, 2 * TOP, support)
+        yield from _list_pairs(plain, language.others, mixed, "mixed")
     if language.counts["triple"]:
-        yield from _search_triples(bars, strata, errors, best[0][2] if best else 0.0)
+        yield from _search_triples(bars, strata, best[0][2] if best else 0.0)
     yield from _search_sets(bars, strata, [(i, j) for i, j, _ in best[:TOP]])
     yield from _search_words(bars, strata)
 
@@ -171,21 +173,6 @@ def _sum(
     if known:
         sums[0], sums[2] = support, rates[0] * support
     return sums
-
-
-def _sum_blocks(
-    a: Bits, b: Bits, strata: Strata, support: Ints | None = None, *, upper: bool = False
-) -> Iterator[tuple[int, Floats]]:
-    """Yield `sum_pairs` of some of the rows, with the place of the first of them: all pairs at once
-    take gigabytes.
-
-    ``upper`` leaves out the columns before a row's own.
-    """
-    step = max(1, _BLOCK // max(1, len(b)))
-    for first in range(0, len(a), step):
-        start, last = first if upper else 0, first + step
-        shared = None if support is None else support[first:last, start:]
-        yield first, _sum(a[first:last], b[start:], strata, shared, upper=upper)
 
 
 def _score(sums: Floats, z: float) -> Floats:
@@ -230,11 +217,10 @@ def _list_pairs(
         yield ModeRule(((int(left[i]),), (int(right[j]),)), kind)
 
 
-def _search_triples(
-    bars: Bars, strata: Strata, errors: Floats, best_pair: float
-) -> Iterator[ModeRule]:
+def _search_triples(bars: Bars, strata: Strata, best_pair: float) -> Iterator[ModeRule]:
     language, losses = bars.language, strata.losses
     z, p = _z(bars, "triple"), language.triple_places
+    errors = _sum(language.triple_bits, language.triple_bits, strata, upper=True)[1]
     # no third condition does better than to leave the failures of a pair alone
     most = score_counts(errors, errors, errors * strata.rates.min(), z)
     best, third = search_triples(
