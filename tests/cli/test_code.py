@@ -51,7 +51,7 @@ def test_runs_are_read_noted_and_counted(table: list[str]) -> None:
     run(*table, "--define", "loops=calls the same tool again")
     run(*table, "--rename", "loops=pays early", "--export", "labels.csv")
     labels = pl.read_csv("labels.csv")
-    assert labels.columns == ["task", "note", "step", "inclusion", "pays early"]
+    assert labels.columns == ["task", "note", "step", "quote", "inclusion", "pays early"]
     assert set(labels["step"]) == {1, 2}
     assert "taken back: rename loops" in run(*table, "--undo")
     assert run(*table, "--prompt", "loops").splitlines() == [
