@@ -14,7 +14,13 @@ from groundfault.base.progress import Progress
 from groundfault.cli import shared
 from groundfault.cli.coding import code
 from groundfault.cli.command import INPUT, RULE, Group, apply, option
-from groundfault.cli.labelling import STOPPED, choose_answer, confirm, run_until_stopped
+from groundfault.cli.labelling import (
+    STOPPED,
+    ask_model,
+    choose_answer,
+    confirm,
+    run_until_stopped,
+)
 from groundfault.cli.open_ import serve_desk, server_options
 from groundfault.cli.output import Result, claim_folder, echo_warnings
 from groundfault.cli.probe_review import review
@@ -132,6 +138,7 @@ def _list_labellers(
     labellers: str | None = None,
     adjudicator: str | None = None,
     grader: str = "exact",
+    judge: str | None = None,
     prompt: str = "prompt",
     answer: str = "answer",
     gate: bool = False,
@@ -151,7 +158,9 @@ def _list_labellers(
         Name of who settles their disagreements.
     grader : RULE
         Rule that scores the model's replies for --label model, which asks --model: exact, yes_no,
-        integer, numeric, set, choice or regex.
+        integer, numeric, set, choice, regex, or judge for another model (groundfault-lab).
+    judge : NAME
+        Model that compares replies with the right answer, for --grader judge.
     prompt : COL
         Column to put to the model.
     answer : COL
@@ -204,7 +213,7 @@ def label() -> None:
     "a column named like error stops.",
 )
 @derive_options(_list_labellers, "labeller labellers adjudicator")
-@derive_options(_list_labellers, "grader prompt answer")
+@derive_options(_list_labellers, "grader judge prompt answer")
 @derive_options(shared.list_call_settings, "record timeout temperature max_tokens")
 @server_options
 @shared.ledger_options
@@ -221,7 +230,7 @@ def run(*, json_path: str | None, **options: Any) -> Result:
     _check_labelling(options)
     is_replayed = options["label"] == "file"
     pool, plan = read_cases_and_plan(options, options["scores"] if is_replayed else None)
-    look_up = replay(pool) if is_replayed else _ask_model(options)
+    look_up = replay(pool) if is_replayed else ask_model(options)
     audit = SequentialAudit.of(
         pool, plan, ledger=call(choose_ledger, options), reopen=options["reopen"]
     )
@@ -341,22 +350,6 @@ def _outline_prospects(
             "shortest burn-in that passes a failing model with probability at most "
             f"{plan.alpha:g}: {advice}"
         )
-
-
-def _ask_model(options: dict[str, Any]) -> Answer | None:
-    """Return the function that asks the model and grades its replies; None for other labels."""
-    if options["label"] != "model":
-        return None
-    from groundfault.probes.running.answers import make_grader
-    from groundfault.sequential.answers import model
-
-    if not options["model"]:
-        raise PlanError("--label model asks a model: name it, as in --model openai/gpt-4o-mini")
-    settings = {name: options[name] for name in ("record", "timeout", "temperature", "max_tokens")}
-    given = {name: value for name, value in settings.items() if value is not None}
-    score = make_grader(options["grader"], options["answer"])
-    fresh = options["claim"] == "rates"
-    return model(options["model"], score, prompt=options["prompt"], fresh=fresh, **given)
 
 
 def _check_labelling(options: dict[str, Any]) -> None:

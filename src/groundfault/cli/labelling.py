@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
+from groundfault.base.registry import import_optional
 from groundfault.cli import reading, shared
 from groundfault.cli.command import command
 from groundfault.cli.output import Result
@@ -59,6 +60,29 @@ def choose_answer(options: dict[str, Any], look_up: Answer | None, *, one_is_pas
         score_column=options.get("scores"),
         is_alone=not options.get("labellers"),
     )
+
+
+def ask_model(options: dict[str, Any]) -> Answer | None:
+    """Return the function that asks the model and grades its replies; None for other labels."""
+    if options["label"] != "model":
+        return None
+    from groundfault.probes.running.answers import make_grader
+    from groundfault.sequential.answers import model
+
+    if not options["model"]:
+        raise PlanError("--label model asks a model: name it, as in --model openai/gpt-4o-mini")
+    settings = {name: options[name] for name in ("record", "timeout", "temperature", "max_tokens")}
+    given = {name: value for name, value in settings.items() if value is not None}
+    columns = {"prompt": options["prompt"], "answer": options["answer"]}
+    if (options["grader"] == "judge") != bool(options["judge"]):
+        raise PlanError("--grader judge and --judge NAME go together: name both, or neither")
+    if options["judge"]:
+        judging = import_optional("groundfault_lab.probes.judging")
+        score = judging.make_judge(options["judge"], **columns, record=options["record"])
+    else:
+        score = make_grader(options["grader"], options["answer"])
+    fresh = options["claim"] == "rates"
+    return model(options["model"], score, prompt=options["prompt"], fresh=fresh, **given)
 
 
 def run_until_stopped(label: Callable[[], object]) -> int:
