@@ -41,6 +41,14 @@ def test_behaviours_have_the_turn_at_which_they_happen() -> None:
     assert "writes before it reads" not in turns
 
 
+def test_who_writes_more_often_than_it_reads_is_told_from_the_turn_on() -> None:
+    chat = [*call("read"), *call("write"), *call("write"), *call("look")]
+    found = find_behaviours(tabulate_steps(enumerate([chat] * 12)), 12)
+    turns = {name: int(row[0]) for name, row in zip(found.names, found.first, strict=True)}
+    assert turns["writes more often than it reads"] == 3
+    assert "writes before it reads" not in turns
+
+
 def test_who_hands_in_an_answer_and_goes_on_was_wrong_and_that_is_no_behaviour() -> None:
     wrong = {"role": "judge", "content": "Your answer is wrong"}
     chats = [[*call("submit", result=None), wrong, *call("look")], [*call("look"), *call("read")]]

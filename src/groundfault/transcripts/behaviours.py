@@ -141,7 +141,7 @@ def _find_calls(own: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     again = pl.struct(key[1:]) == pl.struct(key[1:]).shift().over("run")
     calls = calls.with_columns(previous.alias("previous"), nth.alias("nth"), again.alias("again"))
     at_once = own.filter(pl.col("kind") == "call").filter(pl.len().over("run", "turn") > 1)
-    reads = name.str.contains(_READS).cum_sum().over("run") > 0
+    read, wrote = (name.str.contains(kind).cum_sum().over("run") for kind in (_READS, _WRITES))
     silent = own.filter(pl.col("actor") == "assistant").filter(
         ~(pl.col("kind") == "call").any().over("run", "turn")
     )
@@ -158,7 +158,8 @@ def _find_calls(own: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
                   "repeats a call that erred"),
             _pick(at_once, "makes several calls in one turn"),
             _pick(silent if len(calls) else silent.head(0), "speaks without a call"),
-            _pick(calls.filter(name.str.contains(_WRITES) & ~reads), "writes before it reads"),
+            _pick(calls.filter(name.str.contains(_WRITES) & (read == 0)), "writes before it reads"),
+            _pick(calls.filter((wrote > read) & (read > 0)), "writes more often than it reads"),
         ]
     )  # fmt: skip
 
