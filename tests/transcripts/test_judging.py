@@ -41,6 +41,16 @@ def test_behaviours_have_the_turn_at_which_they_happen() -> None:
     assert "writes before it reads" not in turns
 
 
+def test_success_without_the_call_that_does_it_is_told_where_runs_write() -> None:
+    done = {"role": "assistant", "content": "It is done."}
+    empty, whole = [*call("read"), done], [*call("read"), *call("write"), done]
+    told, never = "claims success without a call that writes", int(risk_sets.NEVER)
+    for chats, turns in (([empty, whole], [2, never]), ([empty, empty], None)):
+        found = find_behaviours(tabulate_steps(enumerate(chats * 12)), 24)
+        first = {n: f[:2].tolist() for n, f in zip(found.names, found.first, strict=True)}
+        assert first.get(told) == turns
+
+
 def test_who_writes_more_often_than_it_reads_is_told_from_the_turn_on() -> None:
     chat = [*call("read"), *call("write"), *call("write"), *call("look")]
     found = find_behaviours(tabulate_steps(enumerate([chat] * 12)), 12)

@@ -193,7 +193,12 @@ def _find_results(own: pl.DataFrame) -> pl.DataFrame:
 
 def _find_words(own: pl.DataFrame) -> pl.DataFrame:
     """Return what agents and people say, by lists of words, who speaks, and at what length."""
+    writes = (pl.col("kind") == "call") & pl.col("name").str.contains(_WRITES).fill_null(False)
+    own = own.with_columns(wrote=writes.cum_sum().over("run"))
     said = own.explode("signs").filter(pl.col("signs").is_not_null())
+    empty = (pl.col("signs") == "claims success") & (pl.col("wrote") == 0)
+    # where no run writes, as by code alone, no call could be missing
+    empty &= bool(own["wrote"].max())
     is_agent = (pl.col("actor") == "assistant") & (pl.col("kind") == "message")
     speakers = own.filter(is_agent)
     named = speakers.filter(pl.col("name").is_not_null())
@@ -204,6 +209,7 @@ def _find_words(own: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(
         [
             _pick(said.filter(is_agent & (pl.col("signs") != "corrects")), pl.col("signs")),
+            _pick(said.filter(is_agent & empty), "claims success without a call that writes"),
             _pick(said.filter((pl.col("actor") == "user") & (pl.col("signs") == "corrects")),
                   "the user corrects it"),
             _pick(changed, "hands over to another agent"),
