@@ -74,7 +74,6 @@ class Fusion(Estimator):
     count: Literal["f1", "slices"] = "f1"
     random_state: int = 0
     name: str = "fusion"
-    pca: int | None = None
 
     parts_: list[list[Part]] = field(init=False, repr=False)
     regression_: Any = field(init=False, repr=False)
