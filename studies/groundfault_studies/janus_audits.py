@@ -106,7 +106,7 @@ class JanusAudit:
     @cached_property
     def default_rule(self) -> Report:
         """The judge of an audit that names none: ``max-t`` on all examples, as the library is
-        fixed.
+        fixed, or ``split-holm`` where a column says what is held out.
         """
         return self._by(AUTO)
 
