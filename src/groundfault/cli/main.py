@@ -81,7 +81,10 @@ _PROBE_PACKAGE = {
 _IN_PACKAGE = "In the package groundfault-lab"
 
 _MOVED = {"probe review": "label review", "sequential": "label"} | {
-    name: f"lab {name}" for name in (*_LAB, *_LAB_PACKAGE)
+    # it never stood at the front
+    name: f"lab {name}"
+    for name in (*_LAB, *_LAB_PACKAGE)
+    if name != "condition"
 }
 """Commands under their names of the release before, the longest first."""
 
