@@ -21,10 +21,8 @@ _BITS, _FEATURES = 128, 1 << 14  # of a fingerprint; of hashed 3-grams, few of w
 _WORD_32 = (1 << 32) - 1  # MurmurHash3 computes with words of 32 bits
 # share of the bits by which a fingerprint may miss the angle: three of its standard deviations
 _WIDER = 0.08
-_COMMON, _MANY = (
-    0.25,
-    40,
-)  # what so large a share of so many texts has is their form: "Answer yes or no."
+# what so large a share of so many texts has is their form: "Answer yes or no."
+_COMMON, _MANY = 0.25, 40
 # texts compared with all others at a time, which bounds memory
 _ROWS = 128
 
