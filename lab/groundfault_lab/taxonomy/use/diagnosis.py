@@ -313,8 +313,9 @@ class Diagnosis(Stored):
         """Return it as plain words and numbers; decisions are of leaves alone."""
         data = super().to_dict()
         for one in data["weaknesses"]:
-            if not one["decision"]:
-                del one["decision"], one["e_value"]
+            if not one.get("decision"):
+                one.pop("decision", None)
+                one.pop("e_value", None)
         return data
 
     @classmethod
