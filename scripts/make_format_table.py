@@ -35,8 +35,9 @@ INTRODUCTION = """# Formats, as their tools write them
 
 Small logs by the tools themselves, which `scripts/make_client_logs.py` makes, and every night anew
 (`pytest -m clients`). *Tool* is the sum of scores over the number of answers as the tool counts
-them, *groundfault* what is read. The two differ where a tool counts a refusal, an answer that could
-not be read, or one that its grader did not reach, as failed; the verdict says how many there are.
+them, *groundfault* the scores that are read. The two differ where a tool counts a refusal, an
+answer that could not be read, or one that its grader did not reach, as failed; the verdict says how
+many there are.
 
 """
 

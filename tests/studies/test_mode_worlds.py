@@ -178,7 +178,8 @@ def test_tables_say_what_was_counted() -> None:
     by_label = {row.label: row.here for row in singles.rows}
     assert by_label["a descriptor, 8 proxies: oracle"]["named"] == 1.0
     assert by_label["a descriptor, 8 proxies: oracle"]["modes"] == 1.0
-    assert [row.label for row in planted.rows] == ["one mode: max-t", "one mode: oracle"]
+    by_max_t = "one mode: single conditions by max-t (Westfall and Young)"
+    assert [row.label for row in planted.rows] == [by_max_t, "one mode: oracle"]
     assert str(power.rows[0].here["oracle"]).endswith(" / 0.00")
     with pytest.raises(PlanError, match="no method 'magic'"):
         mode_worlds.study(methods=("magic",))

@@ -57,7 +57,7 @@ _RESEARCH = {
     "explain": "Name the linguistic features of each slice of errors.",
     "improve": "Rank examples to leave out, relabel or label next.",
     "features": "Add linguistic features of texts to a table as columns.",
-    "taxonomy": "Cluster examples by which models fail on them.",
+    "taxonomy": "Name failure modes of many models; cluster their failures.",
 }
 _LAB_PACKAGE = {
     name: (f"groundfault_lab.commands.{name}", line) for name, line in _RESEARCH.items()
