@@ -208,7 +208,8 @@ def write_notes(coding: Coding, options: dict[str, Any]) -> None:
         step = click.prompt("first wrong step", default="", show_default=False)
         known = [*coding.codes]
         listed = ", ".join(f"{i} {clean(name)}" for i, name in enumerate(known, 1))
-        words = click.prompt(f"codes, by commas ({listed})", default="", show_default=False)
+        question = f"codes, by commas ({listed})" if known else "codes, by commas"
+        words = click.prompt(question, default="", show_default=False)
         try:
             fields = coding.store.kind.read_answers({"step": step, "codes": words}, known)
             session.decide(note=note, **fields)

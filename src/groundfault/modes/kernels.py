@@ -25,8 +25,8 @@ Counts = NDArray[np.float32]
 """Whole numbers below 2^24, which single precision holds exactly."""
 Evaluate = Callable[[Bools, Counts], Counts]
 
-WORTH_COMPILING = 2e10
-"""Products below which matrices take less than half a second, as loading a compiler does."""
+WORTH_COMPILING = 4e10
+"""Products below which matrices take at most two seconds, half as long as compiling does."""
 _DEVIATIONS = 9.0
 """Standard deviations above the mean that tails are tabulated to: no minimum is beyond by chance,
 and what is beyond counts as if it were there."""
