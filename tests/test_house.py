@@ -236,7 +236,7 @@ def test_what_was_made_smaller_stays_so() -> None:
     measures = measure()
     most = {
         "Files": 336,
-        "Lines of code: no blanks, comments or docstrings": 50_349,
+        "Lines of code: no blanks, comments or docstrings": 50_346,
         "Files with one importer": 37,
         "Circles of files, by imports or annotations": 0,
         "Docstrings of functions that begin with no verb": 0.017,

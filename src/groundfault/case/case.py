@@ -13,12 +13,7 @@ from groundfault.base.files import replace_folder, write_text
 from groundfault.base.progress import Progress
 from groundfault.case.folder import AUDIT, CaseFolder
 from groundfault.case.labelling import CaseConfirmation, make_confirmation, replay_confirmation
-from groundfault.case.parts import (
-    Answer,
-    find_losses,
-    name_answer,
-    write_case,
-)
+from groundfault.case.parts import Answer, find_losses, name_answer, write_case
 from groundfault.case.probing import PROBE, begin_probe, open_probe
 from groundfault.case.settings import ModeChoice, name_mode
 from groundfault.case.summary import CaseSummary, summarize_case

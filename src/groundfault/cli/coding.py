@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from groundfault.coding import Coding
     from groundfault.review import Item, Session
 
-_DIGITS = 9
-"""Digits of a number that somebody types."""
 _SHOWN = 300
 """Characters of a step or column that are shown at first: a screen has some ten of these."""
 
@@ -134,6 +132,7 @@ def code(**options: Any) -> Result:
         tabulate_suggestions,
         tabulate_validation,
     )
+    from groundfault.review.notes import read_place
 
     needs = {"browser": "coder", "adjudicate": "coder", "report": "validate_judge"}
     for one in needs:
@@ -147,8 +146,8 @@ def code(**options: Any) -> Result:
         coding.rename(*_split_pair(options["rename"], "rename"))
     if options["accept"]:
         number, _, code = options["accept"].partition("=")
-        place = int(number) if number.isdecimal() and len(number) < _DIGITS else 0
-        click.echo(f"accepted: {clean(coding.accept(place, code.strip()))}")
+        accepted = coding.accept(read_place(number), code.strip())
+        click.echo(f"accepted: {clean(accepted)}")
     if options["undo"]:
         click.echo(f"taken back: {clean(coding.undo())}")
     if options["prompt"]:

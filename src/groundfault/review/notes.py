@@ -50,6 +50,11 @@ _HORIZON = 50
 """Labels at which limits are narrowest: fixed, or they would not hold at every look."""
 
 
+def read_place(text: str) -> int:
+    """Return a place in a list that somebody typed; 0 where it is no number, or beyond any list."""
+    return int(text) if text.isdecimal() and len(text) < _DIGITS else 0
+
+
 class CodeCount(Struct, frozen=True, kw_only=True):
     """Say how frequent a code is among the failing or the passing runs.
 
@@ -115,7 +120,7 @@ class Note(Opinion):
         if step and not step.isdecimal():
             raise InputError(f"step is {step[:40]!r}; type the number of a step, or nothing")
         for word in filter(None, map(str.strip, answers.get("codes", "").split(","))):
-            place = int(word) if word.isdecimal() and len(word) < _DIGITS else 0
+            place = read_place(word)
             codes.append(known[place - 1] if 0 < place <= len(known) else word)
         quote = normalize(answers.get("quote", "")).strip()
         return {"codes": codes, "step": int(step[:_DIGITS]) if step else None, "quote": quote}

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bits = NDArray[np.uint64]
+Bools = NDArray[np.bool_]
 # cells that are unpacked to bytes at a time: 64 MiB
 _BLOCK = 1 << 26
 # below so many words to be read in one call, or in many to come, NumPy counts: that takes 15 ms
@@ -135,11 +136,8 @@ def sums(bits: Bits, values: NDArray[Any]) -> NDArray[Any]:
     return out
 
 
-Bools = NDArray[np.bool_]
-
-
 class Layout:
-    """Where each unit stands in a row of bits: every stratum begins a word of its own.
+    """Place each unit in a row of bits, where every stratum begins a word of its own.
 
     So that what is expected of a word's units is one number.
 

@@ -14,6 +14,9 @@ from groundfault.stats.bits import Bits
 
 EFFECTS = ("risk_difference", "risk_ratio", "odds_ratio")
 
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
 
 @dataclass(frozen=True)
 class ContingencyTables:
@@ -181,10 +184,6 @@ def common_grid(values: NDArray[np.float64], largest: int = 100) -> int:
         if np.all(np.abs(scaled - np.rint(scaled)) < 1e-9 * k):
             return k
     return 0
-
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 def lift(

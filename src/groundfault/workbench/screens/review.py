@@ -19,6 +19,7 @@ from groundfault.errors import GroundfaultError, InputError
 from groundfault.probes.review.reviewed_runs import ReviewProgress
 from groundfault.render.agreement_table import tabulate_agreement
 from groundfault.review.decision import summarize_agreement
+from groundfault.review.notes import read_place
 from groundfault.workbench.pages import Screen, bench_of, read_form, send_json, show_page
 
 if TYPE_CHECKING:
@@ -263,7 +264,7 @@ def _change(coding: Coding, coder: str, fields: QueryParams) -> None:
     elif act == "define":
         coding.define(code, into)
     elif act == "accept" and code.isdecimal():
-        coding.accept(int(code[:9]), into, coder=coder)
+        coding.accept(read_place(code), into, coder=coder)
     elif act == "suggest":
         coding.suggest(coder=coder)
     elif act == "undo":
