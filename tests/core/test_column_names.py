@@ -12,6 +12,7 @@ from groundfault.core.column_names import (
     means_pass,
     names_outcome,
     split_words,
+    tell_rows_apart,
 )
 from groundfault.errors import InputError
 
@@ -103,3 +104,19 @@ def test_names_about_the_answer(column: str) -> None:
 )
 def test_names_about_the_example(column: str) -> None:
     assert not describes_answer(column)
+
+
+def test_rows_of_one_key_are_told_apart_by_the_column_that_does() -> None:
+    answers = {"id": ["a", "a", "b", "b"], "topic": ["x", "y", "z", "x"]}
+    say = [
+        tell_rows_apart(pl.DataFrame({**answers, name: values}), ["id"])
+        for name, values in (
+            ("epoch", [0, 1, 0, 1]),
+            ("model_name", ["m", "n", "n", "m"]),
+            ("epoch", [0, 0, 0, 1]),
+        )
+    ]
+    assert say[0] == "the column 'epoch' tells them apart: add --repeat epoch"
+    assert say[1] == "the column 'model_name' tells them apart: add --model-column model_name"
+    # topic would do by chance, and is named like neither
+    assert "name their column" in say[2]

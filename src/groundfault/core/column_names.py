@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import polars as pl
 
 from groundfault.base.reading import read_beside
 from groundfault.errors import InputError
 
 _TABLES: dict[str, dict[str, Any]] = tomllib.loads(read_beside(__file__, "column_names.toml"))
 _WORDS = {name: frozenset(words.split()) for name, words in _TABLES["words"].items()}
-ANSWERS, PROMPTS = _WORDS["answers"], _WORDS["prompts"]
+ANSWERS, PROMPTS, OUTCOMES = (_WORDS[name] for name in ("answers", "prompts", "outcomes"))
 _KEYS, _GRADES, _PASS, _FAIL, _NOT, _BESIDE = (
     _WORDS[name] for name in ("keys", "grades", "pass", "fail", "not", "beside")
 )
@@ -113,6 +115,21 @@ def names_outcome(column: str) -> bool:
     if not core:
         return False
     return core[-1] in _GRADES or all(word in _PASS | _FAIL for word in core)
+
+
+def tell_rows_apart(frame: pl.DataFrame, key: Sequence[str]) -> str:
+    """Say which column tells rows of one key apart, by its name and values; or how to name it."""
+    for name in (column for column in frame.columns if column not in key):
+        words = split_words(name) or [""]
+        is_repeat = words[-1] in _WORDS["repeats"]
+        is_named = is_repeat or words[0] in _WORDS["models"]
+        if is_named and not frame.select(pl.struct(*key, name).is_duplicated().any()).item():
+            flag = "--repeat" if is_repeat else "--model-column"
+            return f"the column {name!r} tells them apart: add {flag} {name}"
+    return (
+        "if they are several models or repeats, name their column (model= or repeat=, "
+        "--model-column or --repeat)"
+    )
 
 
 def holds_question(column: str) -> bool:

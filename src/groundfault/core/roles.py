@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from groundfault.base.deprecation import rename_fields
-from groundfault.core.column_names import DirectionError, means_pass
+from groundfault.core.column_names import DirectionError, means_pass, tell_rows_apart
 from groundfault.core.conversations import holds_conversations
 from groundfault.core.status import COUNTABLE, UNSCORED, Status
 from groundfault.errors import InputError, RuleError
@@ -227,12 +227,7 @@ def check_keys(frame: pl.DataFrame, roles: Roles, where: str) -> None:
     if duplicates.any():
         row = frame.filter(duplicates).select(key).row(0)
         example = ", ".join(f"{c}={v!r}" for c, v in zip(key, row, strict=True))
-        add = (
-            ""
-            if roles.repeat
-            else "; if they are several models or repeats, name their column (model= or repeat=, "
-            "--model-column or --repeat)"
-        )
+        add = "" if roles.repeat else f"; {tell_rows_apart(frame, key)}"
         raise InputError(
             f"{where}: {int(duplicates.sum())} rows share their key, for example {example}{add}"
         )

@@ -25,7 +25,7 @@ from groundfault.base.files import (
 )
 from groundfault.base.progress import Progress, listener
 from groundfault.base.reading import read_json_object, readable
-from groundfault.core.column_names import means_pass, names_a_thing
+from groundfault.core.column_names import OUTCOMES, means_pass, names_a_thing, names_outcome
 from groundfault.core.roles import Roles, read_roles
 from groundfault.errors import InputError, describe_missing, first_line
 from groundfault.readers.account import Account, LogRead
@@ -422,6 +422,7 @@ def _advise_table(*sources: str | Path) -> str:
         columns = []
     ids = [c for c in columns if names_a_thing(c)] or ["COL"] * (not columns)
     told = [c for c in columns if means_pass(c) is not None]
+    told = told or [c for c in columns if names_outcome(c) or c.lower() in OUTCOMES]
     flags = "".join(f" --id {quote(name)}" for name in ids[:1])
     asked = "" if told or not columns else f", where COL is one of {', '.join(columns[:12])}"
     return (
