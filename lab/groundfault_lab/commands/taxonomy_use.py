@@ -1,4 +1,4 @@
-"""``taxonomy diagnose``, ``predict``, ``evaluate``, ``depth`` and ``gaps``: clusters in use."""
+"""``taxonomy diagnose``, ``predict``, ``evaluate``, ``depth``, ``gaps`` and ``profiles``."""
 
 from __future__ import annotations
 
@@ -377,5 +377,47 @@ def _write_page(page: Page, table: pl.DataFrame, out: str | None) -> Result:
     return Result([page, *([f"written to {out}"] if out else [])])
 
 
-COMMANDS = (diagnose, predict, evaluate, depth, gaps)
+@command(first="models html json_path")
+@own_options
+@shared.json_option("the profiles")
+def profiles(
+    directory: Annotated[str, Flag("DIR")],
+    *,
+    models: Annotated[tuple[str, ...], Flag("--model")] = (),
+    unstable: bool = False,
+    html: OutFile | None = None,
+) -> Result:
+    """Show how often each model fails in each leaf and cluster.
+
+    DIR is a folder that taxonomy fit wrote. Models are ranked by the mean of their failure rates
+    over the leaves and published clusters.
+
+    \b
+    groundfault lab taxonomy profiles taxonomy/ --html profiles.html
+    groundfault lab taxonomy profiles taxonomy/ --model gpt-4o --model claude-2
+
+    Rule
+    ----
+    models : MODEL
+        Model to show; repeatable. By default all.
+    unstable
+        Count clusters that are not published too.
+
+    Output
+    ------
+    html : FILE
+        Write the tables and a bar chart of each model as one self-contained page.
+    """
+    from groundfault.render.html import html as set_html
+    from groundfault_lab.pages.profile_page import make_profile_page
+    from groundfault_lab.taxonomy.use.profiles import profile_models
+
+    result = profile_models(Taxonomy.load(directory), models, unstable=unstable)
+    page = make_profile_page(result, f"Profiles: {Path(directory).absolute().name}")
+    if html:
+        write_text(Path(html), set_html(page))
+    return Result([page, *([f"written to {html}"] if html else [])], result)
+
+
+COMMANDS = (diagnose, predict, evaluate, depth, gaps, profiles)
 """Commands of the group ``taxonomy`` that use clusters."""

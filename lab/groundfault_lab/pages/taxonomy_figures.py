@@ -8,7 +8,7 @@ import numpy as np
 
 from groundfault.render import words
 from groundfault.render.drawing import Colour, Drawing, Figure, Scale, mix_colours, spread_evenly
-from groundfault_lab.taxonomy.fitting.taxonomy import Cluster, Taxonomy
+from groundfault_lab.taxonomy.fitting.taxonomy import Taxonomy
 
 MAX_MODELS = 60
 """Models whose names fit under a heatmap; of more, evenly many are drawn."""
@@ -79,7 +79,7 @@ def draw_stability(taxonomy: Taxonomy) -> Figure:
     clusters = [c for c in taxonomy.clusters if c.stability][:MAX_CLUSTERS]
     drawing = Drawing(
         Scale.of_numbers(0, 1, "mean Jaccard index", count=5),
-        Scale.of_names([_shorten_name(c) for c in clusters], colour=Colour.INK).turned(),
+        Scale.of_names([shorten_name(c.name) for c in clusters], colour=Colour.INK).turned(),
         width=480,
         height=_BAND * len(clusters),
     )
@@ -94,7 +94,7 @@ def draw_stability(taxonomy: Taxonomy) -> Figure:
             colour = Colour.GOOD if cluster.published else Colour.REST
             drawing.point((value, i), colour, shape=_SHAPES[axis], size=80)
     lowest = "; ".join(
-        f"{_shorten_name(c)} {min(c.stability.values(), default=0.0):.2f}" for c in clusters
+        f"{shorten_name(c.name)} {min(c.stability.values(), default=0.0):.2f}" for c in clusters
     )
     caption = f"Dashed: {threshold:g}, below which a cluster is not published. Green: published."
     alt = f"Lowest Jaccard index: {lowest}."
@@ -113,7 +113,7 @@ def _draw_grid(
     drawing = Drawing(
         Scale.of_names(names, tilted=True),
         Scale.of_names(
-            [_shorten_name(c) for c in taxonomy.clusters[: len(rows)]], colour=Colour.INK
+            [shorten_name(c.name) for c in taxonomy.clusters[: len(rows)]], colour=Colour.INK
         ).turned(),
         # as narrow as names under it allow, as wide as a page allows
         width=max(240, min(16 * len(names), 760)),
@@ -129,8 +129,9 @@ def _draw_grid(
     return drawing
 
 
-def _shorten_name(cluster: Cluster) -> str:
-    return words.clean(cluster.name)[:_MAX_NAME]
+def shorten_name(name: str) -> str:
+    """Shorten the name of a cluster to what fits beside a row."""
+    return words.clean(name)[:_MAX_NAME]
 
 
 def _select_models(taxonomy: Taxonomy) -> list[int]:
