@@ -24,9 +24,9 @@ def test(session: nox.Session) -> None:
 
 @nox.session
 def documents(session: nox.Session) -> None:
-    """Run the pages of the book, the tests of the studies, and the attacks."""
+    """Run the tests of lab and studies, the pages of the book, and the attacks."""
     session.install("-e", ".[test]", "-e", "./lab", "-e", "./studies")
-    beside = "(documents or studies or attacks) and not slow and not clients and not browser"
+    beside = "(lab or documents or studies or attacks) and not slow and not clients and not browser"
     session.run("pytest", "-n", "auto", "-m", beside, *session.posargs)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,20 @@ os.environ["GROUNDFAULT_LEDGER"] = "off"
 pytest_plugins = ["log_samples"]
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests in files that import the lab: its own, and those that need a part of it."""
+    for item in items:
+        if needs_lab(item.path):
+            item.add_marker(pytest.mark.lab)
+
+
+@cache
+def needs_lab(path: Path) -> bool:
+    """Return whether a test file imports the lab at its top."""
+    imports = ("from groundfault_lab", "import groundfault_lab")
+    return any(line.startswith(imports) for line in path.read_text("utf-8").splitlines())
 
 
 def pytest_collection_finish() -> None:
