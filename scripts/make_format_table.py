@@ -1,6 +1,6 @@
-"""The table of formats in the reference: what real logs say, as their tools and as we count it.
+"""The table of formats: what real logs say, as their tools and as we count it.
 
-    python scripts/make_format_table.py            # rewrites docs/reference/formats.md
+    python scripts/make_format_table.py            # rewrites studies/results/formats.md
     python scripts/make_format_table.py NEW_LOGS   # prints the table of logs written today
 
 It reads every log in ``tests/fixtures/clients``, or in a folder laid out like it; a folder is named
@@ -26,7 +26,7 @@ from groundfault.readers.safely import Archive
 
 ROOT = Path(__file__).parents[1]
 LOGS = ROOT / "tests" / "fixtures" / "clients"
-PAGE = ROOT / "docs" / "reference" / "formats.md"
+PAGE = ROOT / "studies" / "results" / "formats.md"
 
 # sum of the values by scorer, and over how many answers; None for what the tool does not say
 Counts = dict[str, tuple[float, int]]

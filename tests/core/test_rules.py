@@ -140,7 +140,7 @@ ODD = pl.DataFrame(
 )
 
 
-# the table of docs/reference/rules.md, row by row
+# the table of docs/reference/plan.md, row by row
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [

@@ -1,7 +1,7 @@
 """The sentences of ``language_gold.txt`` with their labels, and how well a pipeline does.
 
 ``python tests/support/language_gold.py PIPELINE`` prints the table of
-``docs/reference/language.md`` for a pipeline of yours.
+``lab/docs/feature-table.md`` for a pipeline of yours.
 """
 
 from __future__ import annotations
