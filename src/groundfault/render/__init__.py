@@ -23,7 +23,7 @@ _OUTLINES = {
 
 
 def make_outline(result: object) -> Page:
-    """Make the page of a result: all that its report says, in whatever format.
+    """Make the page of a result: the whole of its report, for any format.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ def draw_safely(
 def shrinkage(report: Report) -> Figure | None:
     """Draw discovery lifts against holdout lifts; None without a holdout.
 
-    Whatever survived the screen has an interval.
+    Each candidate that survived the screen has an interval.
     """
     candidates = [
         f
@@ -273,7 +273,7 @@ def draw_doses(mode: Mode, name: str) -> tuple[Figure, ...]:
     ----------
     mode : Mode
     name : str
-        What the names of the pictures begin with.
+        The beginning of the pictures' names.
     """
     columns = dict.fromkeys(point.column for point in mode.doses)
     return tuple(

@@ -1,6 +1,6 @@
 """Confirmed findings in groups, and in a comparison the words for them.
 
-Findings that say the same stand under one of them, and so do cuts of one column of numbers.
+Findings with the same meaning stand under one of them; so do cuts of one column of numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Cut:
     column : str
     value : float
     above : bool
-        Whether it holds for what is above the value.
+        Whether it holds above the value.
     inclusive : bool
         Whether the value itself is above.
     """
@@ -224,7 +224,7 @@ def describe_elsewhere(finding: Finding) -> str:
 
 
 def name_change(pair: tuple[str, str], *, is_better: bool) -> str:
-    """Name in a few words what an example of a finding about a change is.
+    """Name in a few words the kind of an example of a finding about a change.
 
     Examples
     --------

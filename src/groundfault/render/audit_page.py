@@ -119,7 +119,7 @@ def make_page(report: Report) -> Page:
 def make_summary(
     report: Report, path: object = None, *, why: bool = False, terminal: bool = True
 ) -> Page:
-    """Make the first screen of a report; the last line of a terminal is what to do next.
+    """Make the first screen of a report; in a terminal its last line names the next command.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def _make_strength_section(outline: Outline) -> Section | None:
 def _list_entries(
     outline: Outline, groups: Sequence[FindingGroup], anchor: str
 ) -> tuple[Block, ...]:
-    """Return an entry for each lead, and under it those that belong to it, folded."""
+    """Return an entry for each lead, with its group folded under it."""
     blocks: list[Block] = []
     for number, group in enumerate(groups, 1):
         blocks.append(_entry(outline, group.lead, f"{anchor}-{number}"))
@@ -308,15 +308,15 @@ def _list_limits(outline: Outline, modes: ModeOutline | None) -> Iterator[Conten
 
 
 def _make_summary_table(outline: Outline, *, own: bool, short: bool = False) -> Table:
-    """Return confirmed findings, then those that cleared the screen alone.
+    """Return confirmed findings, then findings that passed only the screen.
 
     Parameters
     ----------
     outline : Outline
     own : bool
-        Whether only those that the caller asked for.
+        Whether to list only candidates that the caller asked for.
     short : bool
-        Whether a few, without those that cleared the screen alone.
+        Whether to list a few, without findings that passed only the screen.
     """
     most = mode_page.MAX_LISTED if short else MAX_CONFIRMED
     report = outline.report
@@ -372,7 +372,7 @@ def _count_rest(number: int) -> list[tuple[tuple[str, ...], str]]:
 
 
 def make_scorer_page(audits: ScorerAudits, path: object = None) -> Page:
-    """Make the first screen of audits by every scorer: what each says, and where they differ."""
+    """Make the first screen of audits by every scorer: each one's answer, and their differences."""
     scorers = tabulate(
         "Scorers",
         audits.reports.items(),

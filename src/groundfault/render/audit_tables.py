@@ -106,7 +106,7 @@ def _list_unconfirmed(report: Report, verdict: Verdict, caption: str) -> Table:
 
 
 def everything(report: Report, max_rows: int) -> Table:
-    """Return all candidates, at most so many of them: counts, lifts, verdict and reason."""
+    """Return candidates, up to a limit: counts, lifts, verdict and reason."""
     of, (side, other) = "" if report.change is None else "of ", name_sides(report)
     split = report.n_holdout > 0
     note = "Failures and rates are those of all units. The p-value of the screen is two-sided."
@@ -138,7 +138,7 @@ def everything(report: Report, max_rows: int) -> Table:
 
 
 def is_named_by_rule(finding: Finding) -> bool:
-    """Return whether the rule only repeats the name, as that of a column does."""
+    """Return whether the rule only repeats the name, like the rule of a 0/1 column."""
     return finding.rule.strip('"') == finding.name
 
 

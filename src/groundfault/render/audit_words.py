@@ -1,4 +1,4 @@
-"""What a report says, in the order a reader needs, before it is set in any format.
+"""The sentences of a report, in the order a reader needs, for any format.
 
 Everything here is in `Report.to_dict` already: renderings choose, count and phrase, and compute
 nothing statistical."""
@@ -116,7 +116,7 @@ class Outline:
 
     @property
     def behaviours_headline(self) -> str:
-        """Return how many behaviours of runs go with failing; empty where none does."""
+        """Return how many behaviours of runs go with failing; empty without any."""
         search = self.report.transcripts
         count = sum(
             one.p <= search.level and one.failed > one.expected
@@ -129,7 +129,7 @@ class Outline:
 
     @property
     def findings_headline(self) -> str:
-        """Return how many findings of more failures are confirmed; empty where none is."""
+        """Return how many findings of more failures are confirmed; empty without any."""
         confirmed, groups = len(self.report.weaknesses), len(self.groups)
         if not confirmed:
             return ""
@@ -296,9 +296,9 @@ class Outline:
 
         In a comparison these are the findings whose change differs from the change elsewhere.
 
-        Those of the measurement come first, then the largest lift. Cuts of one column of numbers
-        are one group. A finding of fewer failures stands here only where it says the same as one
-        of more: that it holds for all other units.
+        Findings about the measurement come first, then the largest lift. Cuts of one column of
+        numbers are one group. A finding of fewer failures stands here only if it says the same as
+        one of more: that it holds for all other units.
         """
         strengths = {f.key for f in self.strengths}
         return group_findings(
@@ -405,7 +405,7 @@ class Outline:
         return finding.face_failures(self.report.plan.effect)
 
     def name_representative(self, finding: Finding) -> str:
-        """Return the name, as it is told, of the finding that another one is grouped under."""
+        """Return the printed name of the finding that another one is grouped under."""
         names = {f.name: self.face(f).name for f in self.report.confirmed}
         return names.get(finding.representative or "", finding.representative or "")
 

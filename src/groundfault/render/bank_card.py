@@ -1,4 +1,4 @@
-"""A task bank as a page: its tasks, why each key holds, and what a reviewer decides."""
+"""A task bank as a page: its tasks, the reasons for each key, and the reviewers' questions."""
 
 from __future__ import annotations
 

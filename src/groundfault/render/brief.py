@@ -39,7 +39,7 @@ class Brief:
     name = "brief"
 
     def export(self, slices: ReportSlices, out: Path) -> str:
-        """Write one HTML file that needs nothing else."""
+        """Write one HTML file that loads no other file."""
         write_text(out, html(make_brief(slices.report)))
         return "one page"
 

@@ -1,4 +1,4 @@
-"""Cases as pages: where one stands, and what it found, confirmed and never looked at."""
+"""Cases as pages: their state, their findings, confirmed or not, and what they never looked at."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def make_case_page(summary: CaseSummary) -> Page:
 def make_status_page(
     case: Case, forecast: Callable[[Case], Forecast | None] = forecast_confirmation
 ) -> Page:
-    """Make the page of where a case stands: what the next step would cost, and could show.
+    """Make the page on the state of a case, with the cost and the promise of the next step.
 
     Before the audit no outcome is read for it: columns are told apart by their names and by what
     was declared.

@@ -45,7 +45,7 @@ def describe_annotation(report: Report, rule: str, source: str) -> str:
     ----------
     report : Report
     rule, source : str
-        Of a finding or a mode; of others than descriptions there is nothing to say.
+        Of a finding or a mode; empty unless it is a description.
     """
     # by the source first: most reports have many rules and none of these
     column = list_columns(report).get(rule) if source.startswith(SOURCE) else None
@@ -68,7 +68,7 @@ def describe_arms(report: Report) -> str:
 
 
 def make_section(report: Report) -> Section | None:
-    """Make the section on the descriptions of a report; None where it has none."""
+    """Make the section on the descriptions of a report; None if it has no descriptions."""
     columns = list_columns(report)
     if not columns:
         return None

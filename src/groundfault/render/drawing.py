@@ -104,14 +104,14 @@ def make_stairs(places: Sequence[tuple[float, float]]) -> Iterator[tuple[float, 
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis: which values are at its two ends, and what is written along it.
+    """An axis: the values at its two ends, and the labels along it.
 
     Attributes
     ----------
     low, high : float
         Values at the left and right end, or at the bottom and the top.
     ticks : tuple of (float, str)
-        Values and what they are called; a name may have several lines.
+        Values and their labels; a label may have several lines.
     title : str
     grid : bool
         Whether a line runs across at each tick.
@@ -190,7 +190,7 @@ class Drawing:
     def bar(
         self, start: tuple[float, float], end: tuple[float, float], thickness: float, colour: str
     ) -> None:
-        """Draw a bar from one place to another, upright or level; none where they are one."""
+        """Draw a bar from one place to another, upright or level; skip a bar of no length."""
         (x1, y1), (x2, y2) = self._place(*start), self._place(*end)
         if (x1, y1) == (x2, y2):
             return
@@ -257,7 +257,7 @@ class Drawing:
         self._marks.append(_write(text, x + shift[0], y + shift[1], anchor, colour, size))
 
     def explain(self, shape: str, colour: str, text: str, *, dash: str = "") -> None:
-        """Add to the legend what a shape, or a line, in a colour means."""
+        """Add the meaning of a shape or a line in a colour to the legend."""
         mark = _draw_symbol(shape, 70, 0, 0)
         look = {"stroke": colour, "stroke-width": "2", "stroke-dasharray": dash or "none"}
         for name, value in ({"fill": colour} if shape != "line" else look).items():
@@ -410,6 +410,6 @@ def _measure(text: str) -> float:
 
 
 def _number(value: float) -> str:
-    """Write a number of pixels to a hundredth, as short as it can be."""
+    """Write a number of pixels to a hundredth, without trailing zeros."""
     # a zero has no sign
     return f"{round(value, 2) + 0.0:.2f}".rstrip("0").rstrip(".")

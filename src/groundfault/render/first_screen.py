@@ -1,4 +1,4 @@
-"""The first screen of an audit: what was read, what fails, an example, how sure it is, what next.
+"""The first screen of an audit: data, failure modes, an example, the error level, next steps.
 
 Everything else stands on a second tab of the page, and in a terminal behind ``--why``.
 """
@@ -83,7 +83,7 @@ def _list_unused(unused: Mapping[str, Sequence[str]]) -> Iterator[str]:
 
 
 def describe_excluded(outline: Outline) -> str:
-    """Describe in the reader's units what would have been named; empty where that is unknown."""
+    """Describe in the reader's units a problem that would have been named; empty if unknown."""
     report = outline.report
     unit, search = f"{report.unit}s", report.mode_search
     if report.uniform:
@@ -115,9 +115,9 @@ _USUAL_SHARE = 0.1
 
 
 def describe_trust(outline: Outline, details: str = "--why") -> str:
-    """Describe in a line how often such a list is wrong, where a theorem says it; else empty.
+    """Describe in a line how often such a list is wrong, if a theorem bounds that; else empty.
 
-    Where rows may belong together, or the outcomes were looked at too often, there is none.
+    Empty if rows may belong together, or the outcomes were looked at too often.
     """
     report, search = outline.report, outline.report.mode_search
     opening = report.ledger

@@ -141,7 +141,7 @@ _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 def junit(gate: Gate, trends: Sequence[Trend] = ()) -> str:
     """Write the gate as JUnit XML: a test for each match and trend, and one for the whole gate.
 
-    What is new or growing fails; what is known passes; what could not be compared is skipped. The
+    New or growing modes fail; known ones pass; modes that could not be compared are skipped. The
     last test fails where the audit could not have seen enough.
 
     Parameters

@@ -26,7 +26,7 @@ def find_patterns(rule: str) -> dict[str, tuple[str, ...]]:
     Parameters
     ----------
     rule : str
-        In SQL. What stands under NOT is not looked for; patterns of whole stretches of a text
+        In SQL. Conditions under NOT are not looked for; patterns of whole stretches of a text
         name no word.
 
     Examples
@@ -98,7 +98,7 @@ def mark_spans(text: str, spans: Sequence[tuple[int, int]]) -> Line:
 def find_spans(texts: pl.Series, pattern: str) -> list[list[tuple[int, int]]]:
     """Find where a pattern matches in each of some texts, by the engine of the rules.
 
-    It takes time linear in the texts, whatever the pattern, and knows what Python does not, such
+    It takes time linear in the texts for any pattern, and knows syntax that Python lacks, such
     as ``\\p{Lu}``. A pattern that it cannot read matches nowhere.
 
     Parameters
@@ -139,7 +139,7 @@ def _read_signs(text: str, start: str, end: str) -> list[tuple[int, int]]:
 
 
 def _find_signs(texts: pl.Series) -> tuple[str, str]:
-    """Find two characters for private use that stand in none of the texts."""
+    """Find two characters for private use that no text contains."""
     signs = (chr(code) for code in range(0xE000, 0xF8FF))
     free = (sign for sign in signs if not texts.str.contains(sign, literal=True).any())
     return next(free), next(free)

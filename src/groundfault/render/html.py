@@ -1,4 +1,4 @@
-"""Any page as one HTML file that needs nothing else: no script, no network, no file beside it."""
+"""Any page as one HTML file without scripts, network or other files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def html(page: Page) -> str:
 
 
 def frame(page: Page) -> str:
-    """Set a page in a frame for a notebook: no script runs in it, and it reaches nothing.
+    """Set a page in a frame for a notebook: no script runs in it, and it cannot reach the notebook.
 
     It is a document of its own: neither its styles nor, should this library fail to escape
     something, its markup touch the notebook, whose page may run what its reader may.
@@ -42,12 +42,12 @@ def frame(page: Page) -> str:
 
 
 def make_environment(*packages: str) -> Environment:
-    """Make what fills in templates: text is escaped, and characters that steer are replaced.
+    """Make the template environment: it escapes text and replaces control characters.
 
     Parameters
     ----------
     *packages : str
-        Packages with templates of their own, beside those of every page.
+        Packages with templates of their own, beside the common ones.
     """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup

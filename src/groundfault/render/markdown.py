@@ -1,4 +1,4 @@
-"""Any page as GitHub-flavoured Markdown: what it says, without its figures."""
+"""Any page as GitHub-flavoured Markdown: its words, without its figures."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def list_lead(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Conte
 
 
 def list_why(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Content]:
-    """Yield what was looked through and what could have been named; of a terminal all modes too."""
+    """Yield the extent of the search and problems it could name; in a terminal all modes too."""
     if terminal:
         yield list_lead(outline)
     yield outline.power, outline.breadth
@@ -168,7 +168,7 @@ def _state(one: NumberedMode, full: float, terminal: bool) -> Statement:
 
 
 def find_rate_beside(mode: Mode) -> float:
-    """Return the rate that a bar shows beside that of a rule: elsewhere, or before."""
+    """Return the second rate of a bar, beside the rule's own: elsewhere, or before."""
     return mode.rate_outside if mode.change is None else mode.change.before / mode.n
 
 
@@ -360,7 +360,7 @@ def list_excerpts(
 ) -> Iterator[Block]:
     """Yield examples by side, under its title, the words that the rule names highlighted.
 
-    What all texts of a column begin with is said once, before them.
+    An opening that all texts of a column share is shown once, before them.
     """
     openings = find_openings(sample)
     if openings:

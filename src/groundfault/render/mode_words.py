@@ -1,4 +1,4 @@
-"""Failure modes in words: a sentence each, what they cover, and what could not have been seen."""
+"""Failure modes in words: a sentence each, their coverage, and problems too small to be seen."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class NumberedMode:
 
     @property
     def nesting(self) -> str:
-        """Return how much of it earlier modes cover, from half on, or that it is a wider form."""
+        """Return the share that earlier modes cover, from half on, or that it is a wider form."""
         mode = self.mode
         old = 1 - mode.n_new / mode.n
         if not self.earlier:
@@ -117,7 +117,7 @@ class NumberedMode:
 
 @dataclass(frozen=True)
 class ModeOutline:
-    """What a report says of failure modes.
+    """Sentences of a report about failure modes.
 
     Attributes
     ----------
@@ -135,7 +135,7 @@ class ModeOutline:
 
     @cached_property
     def groups(self) -> tuple[tuple[str, tuple[NumberedMode, ...]], ...]:
-        """Return the modes of each outcome, those that all models share first."""
+        """Return the modes of each outcome, modes that all models share first."""
         by_outcome: dict[str, list[NumberedMode]] = {}
         for number, mode in enumerate(self.report.modes, 1):
             group = by_outcome.setdefault(mode.outcome, [])
@@ -315,7 +315,7 @@ class ModeOutline:
 
     @property
     def _promise(self) -> str:
-        """Return what the first claim rests on."""
+        """Return the assumption of the first claim."""
         if self.search.bars == "bonferroni":
             return "which is exact"
         return (
@@ -335,7 +335,7 @@ class ModeOutline:
 
     @property
     def fixed(self) -> str:
-        """Return the columns that were held fixed; empty where none was."""
+        """Return the columns that were held fixed; empty without any."""
         within = self.search.within
         if not within:
             return ""
@@ -445,7 +445,7 @@ _STABLE = 0.9
 
 
 def describe_stability(mode: Mode) -> str:
-    """Return what becomes of a mode where a tenth of the examples is left out.
+    """Describe if a mode is found again without a tenth of the examples.
 
     Parameters
     ----------

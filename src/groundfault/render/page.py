@@ -31,7 +31,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Highlight:
-    """Words inside a line that the reader should notice, such as those that a rule names."""
+    """Words inside a line that the reader should notice, such as the words of a rule."""
 
     mark: ClassVar = True
     text: str
@@ -45,7 +45,7 @@ Line = tuple[str | Code | Highlight, ...]
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column's head and what stands below it: words, names from the data (``code``), or numbers.
+    """A column's head and the kind of its cells: words, names from the data (``code``), or numbers.
 
     A wide page sets code that is ``under`` below the first cell.
     """
@@ -80,13 +80,13 @@ class Table:
     columns : tuple of TableColumn
     rows : tuple of tuple of str
     note : str
-        What has to be said to read it rightly.
+        Remarks that a reader needs to read it rightly.
     orders : tuple of Order
         Where a page offers more than the order of the rows; at most one table of a page does.
     classes : tuple of str
         A word for each row that a style sheet may know, such as a verdict.
     anchors : tuple of str
-        The part of the page that each row is about; empty where there is none.
+        The part of the page that each row is about; empty without one.
     """
 
     block: ClassVar = "table"
@@ -139,7 +139,7 @@ _KINDS: dict[str, Kind] = {"t": "text", "n": "number", "c": "code"}
 class Words(Generic[Item]):
     """A column of words: its head, and how a cell is read off an item.
 
-    A cell may be a text, a count, or None where there is nothing to say.
+    A cell may be a text, a count, or None if it is empty.
     """
 
     kind: ClassVar[Kind] = "text"
@@ -201,7 +201,7 @@ def _write_cell(value: str | int | None) -> str:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph; a notice is one that nobody may overlook."""
+    """A paragraph; a notice is one that stands out."""
 
     block: ClassVar = "paragraph"
     line: Line
@@ -251,7 +251,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Statement:
-    """One thing that was found: its name, what may be said of it, and lesser remarks.
+    """One finding: its name, the claim about it, and lesser remarks.
 
     Attributes
     ----------
@@ -273,7 +273,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Statements:
-    """What was found, the most important first.
+    """The findings, the most important first.
 
     Attributes
     ----------
@@ -291,7 +291,7 @@ class Statements:
 
 @dataclass(frozen=True)
 class Remarks:
-    """Labels, and what stands beside each: words, code out of the data, or a line of both."""
+    """Labels, each with words, code out of the data, or a line of both."""
 
     block: ClassVar = "remarks"
     items: tuple[tuple[str, str | Code | Line], ...]
@@ -307,7 +307,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """One example as it stands in the data: its id, a remark, such as "wrong", and its texts.
+    """One example from the data: its id, a remark (for example "wrong"), and its texts.
 
     Of each text there are its label and its lines.
     """
@@ -397,7 +397,7 @@ class Section:
     for_files : bool
         Whether a terminal leaves it to the files.
     tab : str
-        Of a tab of the page that it begins; empty goes on with that of the section before.
+        Name of a tab that begins here; empty to continue the tab of the section before.
     """
 
     title: str
@@ -426,22 +426,22 @@ class Section:
 
 @dataclass(frozen=True, init=False)
 class Page:
-    """What a report says, in whatever format.
+    """The content of a report, for any format.
 
     Attributes
     ----------
     kind : str
         The way of working: ``audit``, ``sequential audit``, ``taxonomy``, ``probes``, ...
     title, verdict : str
-        What it is about, and the answer in a line.
+        The subject, and the answer in a line.
     facts : tuple of pair of str
         Labels and values.
     sections : tuple of Section
-        Those in which something stands.
+        Sections that are not empty.
     good : bool
         Whether the verdict is that something was found.
     lead : tuple of Block
-        What stands under the verdict, before everything else.
+        Blocks under the verdict, before all sections.
     footer : str
     """
 

@@ -1,4 +1,4 @@
-"""What is printed before an audit: what it could find, and what was read from logs."""
+"""Pages before an audit: the problems it could find, and the account of the logs that were read."""
 
 from __future__ import annotations
 

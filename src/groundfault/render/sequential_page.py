@@ -1,4 +1,4 @@
-"""Sequential audits as pages: where the evidence stands, what was labelled, and what was not."""
+"""Sequential audits as pages: the state of the evidence, and labelled and unlabelled cases."""
 
 from __future__ import annotations
 
@@ -327,7 +327,7 @@ def outline_state(
 
 
 def format_progress(audit: SequentialAudit, cost: float | None) -> str:
-    """Return one line: labels, their cost, both e-values, and what would stop the audit."""
+    """Return one line: labels, their cost, both e-values, and the bound that stops the audit."""
     wealth, bar = audit.wealth, 1 / audit.plan.alpha
     cost_note = "" if cost is None else f", cost {cost * count_labels(audit):.2f}"
     line = (

@@ -189,7 +189,7 @@ def _plain(line: Line) -> str:
 
 
 def _parts(table: Table, width: int, gap: int) -> Iterator[list[int]]:
-    """Split columns into parts: as many as find room beside those that lead."""
+    """Split columns into parts, each with as many as fit beside the leading columns."""
     kinds = [column.kind for column in table.columns]
     lead = kinds.index("number") if "number" in kinds else len(kinds)
     part = list(range(lead))

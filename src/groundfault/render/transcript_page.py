@@ -1,4 +1,4 @@
-"""What happens in the runs of agents, on a page: how they fail, and what announces it."""
+"""Runs of agents on a page: how they fail, and which behaviours announce a failure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _ROWS = 12
 
 
 def list_sections(report: Report, most: int = _ROWS) -> tuple[Section | None, ...]:
-    """Return the sections about transcripts; none where the evidence has none.
+    """Return the sections about transcripts; an empty list if the evidence has no transcripts.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def make_run_page(example: str, runs: Mapping[str, pl.DataFrame]) -> Page:
     ----------
     example : str
     runs : mapping of str to polars.DataFrame
-        Steps with their texts, by what they are a run of: failing, passing.
+        Steps with their texts, by the kind of their run: failing or passing.
     """
     tables = [
         make_table(
@@ -98,7 +98,7 @@ def make_run_page(example: str, runs: Mapping[str, pl.DataFrame]) -> Page:
 
 
 class StepLine(NamedTuple):
-    """A step as it is shown: where, who, the text, and which behaviours it is a sign of.
+    """A step for the page: its place, its speaker, its text, and the behaviours it is a sign of.
 
     ``is_first`` says whether it is the first that went wrong.
     """
@@ -149,7 +149,7 @@ def list_steps(steps: pl.DataFrame) -> list[StepLine]:
 
 
 def _tabulate_behaviours(report: Report, most: int) -> Iterator[Content]:
-    """Yield the behaviours that steps show, and what is told of whole runs."""
+    """Yield the behaviours of steps, then the columns about whole runs."""
 
     def contrast(one: Behaviour) -> str | None:
         if one.p is None:
@@ -187,7 +187,7 @@ def _tabulate_excerpts(report: Report) -> Table | None:
 
 
 def _join_alike(behaviours: Sequence[Behaviour]) -> list[Behaviour]:
-    """Return behaviours, those with equal counts as one: they happen in the same runs."""
+    """Return behaviours; those with equal counts happen in the same runs and become one."""
     alike: dict[tuple[object, ...], list[Behaviour]] = {}
     for one in behaviours:
         key = (one.failing, one.passing, one.compared, one.failed, one.expected, one.p)
@@ -280,7 +280,7 @@ def list_code_tables(coding: Coding) -> Iterator[str | Block]:
 
 
 def tabulate_suggestions(found: Mapping[int, CodeSuggestion]) -> str | Block:
-    """Return suggested codes with what to type to accept one."""
+    """Return suggested codes, each with the command that accepts it."""
     if not found:
         return "No codes are suggested: no two notes are alike."
     return tabulate(

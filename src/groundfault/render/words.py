@@ -49,7 +49,7 @@ def plural(number: int, noun: str) -> str:
 
 
 def signed(value: float | None, digits: int = 2) -> str:
-    """Write a number with its sign, a true minus among them; zero has none."""
+    """Write a number with its sign, with a true minus sign; zero has no sign."""
     if value is None:
         return NONE
     text = f"{value:+.{digits}f}"
@@ -78,7 +78,7 @@ def rate(value: float | None) -> str:
 
 
 def name_failures(steps: Sequence[str]) -> str:
-    """Write which optional steps failed and were left out; empty where none did."""
+    """Write which optional steps failed and were left out; empty if all succeeded."""
     return clean(f"Left out, because it failed: {'; '.join(steps)}.") if steps else ""
 
 
@@ -100,7 +100,7 @@ def span(ends: Sequence[float] | None, write: Callable[[float], str] = rate) -> 
 
 
 def bracket(ends: Sequence[float] | None, write: Callable[[float], str] = rate) -> str:
-    """Write an interval as it follows its estimate, in brackets; empty without one."""
+    """Write an interval in brackets, to stand after its estimate; empty without one."""
     return "" if ends is None else f" ({span(ends, write)})"
 
 
@@ -122,13 +122,13 @@ def p_value(p: float | None) -> str:
 
 
 def equal_p(p: float | None) -> str:
-    """Write a p-value as it follows the letter: "= 0.031", or "< 0.0001"."""
+    """Write a p-value to stand after the letter p: "= 0.031", or "< 0.0001"."""
     text = p_value(p)
     return f"< {text[1:]}" if text.startswith("<") else f"= {text}"
 
 
 def level(share: float) -> str:
-    """Write a level as a percentage, as exact as it was given."""
+    """Write a level as a percentage with all of its digits."""
     return f"{100 * share:g}%"
 
 
@@ -161,7 +161,7 @@ def capital(sentence: str) -> str:
 
 
 def tally(counts: dict[str, int]) -> str:
-    """Count findings by verdict, as a sentence; none too small goes without saying."""
+    """Count findings by verdict, as a sentence; a count of zero too small ones is left out."""
     numbers = {
         Verdict(verdict): n for verdict, n in counts.items() if n or verdict != Verdict.TOO_SMALL
     }

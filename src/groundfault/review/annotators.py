@@ -15,7 +15,7 @@ from groundfault.sequential.two_null_test import Verdict
 class AnnotatorPanel:
     """Gives an audit the scores that its labellers agree on.
 
-    Every judgement is recorded at once, with the labeller's name, and none is overwritten: a
+    Every judgement is recorded at once, with the labeller's name, and never overwritten: a
     labeller whose mind changes before the case is settled judges again, and the last judgement
     counts. A case is settled, and its score goes to the audit, when all labellers agree or the
     adjudicator has decided.
@@ -31,7 +31,7 @@ class AnnotatorPanel:
     Raises
     ------
     PlanError
-        If nobody is named, somebody twice, or two labellers have no adjudicator.
+        If no labeller is named, one is named twice, or two labellers have no adjudicator.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class AnnotatorPanel:
         return {review["labeller"]: review["score"] for review in reviews}
 
     def agreement(self) -> tuple[int, int]:
-        """Count settled cases that all labellers judged alike, and that all of them judged."""
+        """Count settled cases that all labellers judged, and among them cases judged alike."""
         judgements = [self._judgements(r.query.step) for r in self.audit.rounds if r.closed]
         whole = [scores for scores in judgements if set(self.labellers) <= set(scores)]
         both = [[scores[name] for name in self.labellers] for scores in whole]
@@ -153,5 +153,5 @@ class PanelSeat(LabelSession[Verdict]):
         self.panel.judge(self.labeller, query, score)
 
     def undo(self) -> None:
-        """Refuse: a settled case rests on the judgements of others, too."""
+        """Refuse: a settled case also rests on the judgements of others."""
         raise InputError("several people label each case: judge again before the case is settled")

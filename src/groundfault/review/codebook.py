@@ -81,7 +81,7 @@ class CodeStore(Store):
         return names
 
     def move(self, runs: Iterable[str], code: str, into: str, by: str, *, accepts: int = 0) -> None:
-        """Record that notes on runs lose a code and get another: those of one coder, or of all."""
+        """Record that notes of one coder, or of all, lose a code and get another."""
         items = sorted({*runs} & {note.item for note in self.decisions()})
         if not items or not (code or into):
             raise InputError("choose one note or more, and the code to move them to")
@@ -89,7 +89,7 @@ class CodeStore(Store):
         self.write("move", **names, runs=items, by=by, accepts=accepts)
 
     def undo(self) -> str:
-        """Take the last definition, renaming or move back; return what it was."""
+        """Take back the last definition, renaming or move, and return its description."""
         acts = ("define", "rename", "move")
         changes = [event for event in self.changes() if event.body["act"] in acts]
         if not changes:
@@ -159,7 +159,7 @@ def group_notes(notes: Sequence[Note], how: str) -> list[CodeSuggestion]:
 def ask_for_codes(
     notes: Sequence[Note], target: Target, budget: CallBudget
 ) -> list[CodeSuggestion]:
-    """Suggest codes by a language model, which reads the notes and nothing else."""
+    """Suggest codes by a language model, which reads the notes alone."""
     parts = fence([note.note for note in notes])
     question = Question(PROMPTS.fill("codes", count=len(notes), **parts))
     request = ModelRequest(question, partial(_read_groups, len(notes)))

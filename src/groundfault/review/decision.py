@@ -47,7 +47,7 @@ class ReviewQuestion:
     required : str
         Why it has to be answered, in a message.
     unread : str
-        The text where no answer was read; empty where that changes nothing.
+        The text shown if no answer was read; empty if the question stays the same.
     """
 
     name: str
@@ -57,7 +57,7 @@ class ReviewQuestion:
     unread: str = ""
 
     def word(self, extracted: str | None) -> str:
-        """Return the question as it is asked about an answer as it was read."""
+        """Return the question in the wording for an answer that was, or was not, read."""
         return self.unread if self.unread and extracted is None else self.text
 
 
@@ -96,7 +96,7 @@ QUESTIONS = {
 
 
 def find_next(question: str, answer: str) -> str | None:
-    """Return the question that follows an answer; None where what is left is moot.
+    """Return the question that follows an answer; None if the remaining ones are moot.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def find_next(question: str, answer: str) -> str | None:
 
 
 def find_open(answers: Mapping[str, str]) -> str | None:
-    """Return the first question that is neither answered nor moot."""
+    """Return the first open question."""
     question: str | None = "prompt_valid"
     while question is not None and question in answers:
         question = find_next(question, answers[question])
@@ -120,7 +120,7 @@ def find_open(answers: Mapping[str, str]) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Opinion:
-    """One person's answer about an item, whatever was asked.
+    """One person's answer to any question about an item.
 
     Attributes
     ----------
@@ -209,7 +209,7 @@ class Decision(Opinion):
     Raises
     ------
     InputError
-        If an answer is none of these, one is missing that is not moot, or a name is not one.
+        If an answer is not a choice, a needed answer is missing, or a name is invalid.
     """
 
     stored = ("reviewer", "item", *SAID, "role")
@@ -279,7 +279,7 @@ def select_latest(decisions: Iterable[J]) -> dict[tuple[str, str, Role], J]:
 
 
 def select_changes(decisions: Iterable[Decision], earlier: Iterable[Decision]) -> list[Decision]:
-    """Return the decisions that are not, word for word, what the same person decided last."""
+    """Return the decisions that differ from the same person's last decision."""
     standing = select_latest(earlier)
     return [
         decision
@@ -362,7 +362,7 @@ def _resolve_item(decisions: Sequence[Opinion], reviewers: int) -> Resolution:
 
 
 def _find_majority(decisions: Sequence[Opinion]) -> Any:
-    """Return the verdict of more than half; None where there is none, or most are unsure."""
+    """Return the verdict of more than half; None without such a verdict, or if most are unsure."""
     counts = Counter(each.verdict for each in decisions).most_common(1)
     if not counts or 2 * counts[0][1] <= len(decisions) or counts[0][0] == "unsure":
         return None
@@ -381,7 +381,7 @@ def agreement(
 ) -> dict[str, dict[str, Agreement]]:
     """Measure agreement on each question and on the verdict: raw, kappa, alpha and AC1.
 
-    They are those of Cohen, Krippendorff and Gwet.
+    They are Cohen's, Krippendorff's and Gwet's.
 
     The last decision that each reviewer made blind counts; adjudicators, who see only what is
     disputed, do not. A question that was moot to a reviewer is missing; "unsure" is an answer like

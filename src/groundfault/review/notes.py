@@ -84,7 +84,7 @@ class Note(Opinion):
     Attributes
     ----------
     codes : tuple of str
-        Names of what goes wrong in the run; none where nothing does.
+        Names of the faults in the run; empty if it has none.
     step : int, optional
         The step at which it first goes wrong, from 0.
     quote : str
@@ -155,7 +155,7 @@ class RunItem(Item):
     Attributes
     ----------
     run : str
-        A hash that names it, and tells nothing.
+        A hash that names the run and reveals nothing about it.
     row : int
         In the evidence.
     read : callable
@@ -191,7 +191,7 @@ def find_focus(evidence: Evidence, focus: str) -> Bools:
     Raises
     ------
     PlanError, InputError, RuleError
-        If there is no such kind or column, or the rule cannot be read, or holds nowhere.
+        If the kind or column does not exist, or the rule cannot be read or matches no run.
     """
     kind, _, rest = focus.partition(":")
     if kind in ("mode", "near") and rest:
@@ -243,7 +243,7 @@ def _measure_oddness(evidence: Evidence) -> Floats:
 
 
 def draw_rows(rows: Places, inside: Bools | None, count: int, rng: np.random.Generator) -> Places:
-    """Draw rows at random; with a kind, half of them of it, as far as there are as many."""
+    """Draw rows at random; with a kind, half of them of that kind, as far as it has enough."""
     order = rng.permutation(rows)
     if inside is None:
         return order[:count]
@@ -258,7 +258,7 @@ def spell_rows(inside: Bools) -> str:
 
 
 def find_cells(kinds: Sequence[str], size: int) -> NDArray[np.int64]:
-    """Return a number for each run: those of one were drawn with equal chances.
+    """Return a number for each run; runs of one number were drawn with equal chances.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ def bound_shares(
     cells, every : int64 arrays, shapes (coded,) and (runs,)
         The cells of the coded runs and of all runs; each cell counts by its runs.
     grades : pair of float64 arrays, shapes (coded,) and (runs,), optional
-        What a judge says, NaN where nothing.
+        The judge's grades; NaN if it gave none.
     fair : bool array, shape (coded,), optional
         Which coded runs correct the judge.
     """

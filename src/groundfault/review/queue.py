@@ -30,11 +30,11 @@ class Item:
     task : str
         Its id.
     prompt : str
-        What the model was asked.
+        The prompt.
     answer : str
-        What was expected.
+        The right answer.
     extracted : str or None
-        What a machine read as the answer; None where it read none.
+        The answer that a machine extracted; None if it found none.
     response : str
         All that the model said.
     copy : int
@@ -125,7 +125,7 @@ class Queue:
     Attributes
     ----------
     items : tuple of Item
-        By their ids, which tell nothing.
+        By their ids, which reveal nothing about them.
     seed : int
         Of every reviewer's order.
     reviewers : int

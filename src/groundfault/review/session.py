@@ -19,7 +19,7 @@ SEALED, DECIDED, UNBLINDED = "queue_sealed", "decision", "unblinded"
 
 @rename_members(sealed="last_sealing")
 class Store:
-    """The decisions of one audit; the same place may hold those of others.
+    """The decisions of one audit; the same file may hold decisions of other audits.
 
     Every decision is an event of a `groundfault.base.ledger.Ledger`: it is on disk when `add`
     returns, several reviewers may write at once, and one that was edited or taken out later is
@@ -31,12 +31,12 @@ class Store:
     path_or_url : path, str or Ledger
         A file, made when it is first needed; or a URL ``postgresql+psycopg://...``.
     audit : str
-        What the audit is known by.
+        The audit's name in the record.
 
     Attributes
     ----------
     kind : type of Opinion
-        What a person says of an item.
+        A person's answers about an item.
     """
 
     kind: ClassVar[type[Opinion]] = Decision
@@ -66,7 +66,7 @@ class Store:
         Raises
         ------
         InputError
-            If there is nothing to review, or the place cannot be written to.
+            If no item is to be reviewed, or the place cannot be written to.
         LedgerError
             If decisions were made under other settings, or the store does not add up.
         """
@@ -92,7 +92,7 @@ class Store:
         return True
 
     def add(self, decisions: Sequence[J]) -> list[J]:
-        """Keep decisions, all of them or none; as they are kept, with time and place.
+        """Store decisions, all or none of them, and return them with time and place.
 
         Raises
         ------
@@ -164,7 +164,7 @@ class Store:
 
 @rename_members(said="previous", left="remaining")
 class Session:
-    """What a reviewer has to decide, from where they stopped last.
+    """Items that a reviewer has to decide, from the place where they stopped.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ class Session:
         self._place += 1
 
     def back(self) -> bool:
-        """Show the item before again, to revise what was said; whether there is one."""
+        """Show the previous item again, to revise its decision; return whether there is one."""
         if not self._place:
             return False
         self._place -= 1

@@ -1,6 +1,6 @@
 """Sheets: items to review elsewhere, as CSV, JSON lines or Label Studio tasks.
 
-A sheet holds what a reviewer sees and empty answers, nothing else. What comes back is checked as a
+A sheet holds the texts for a reviewer and empty answers. A returned sheet is checked as a
 whole, the texts that were shown among it, before any of it counts."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from groundfault.review.queue import Item, normalize
 
 
 def make_task(item: Item) -> dict[str, Any]:
-    """Return an item as a task: what it shows, and its id."""
+    """Return an item as a task: its texts and its id."""
     return {"data": {"item": item.id, **item.visible_texts}}
 
 
@@ -95,7 +95,7 @@ def read(
         Told by its content: a JSON list is of Label Studio, a JSON object on the first line JSON
         lines, else it is CSV.
     items : mapping of str to Item
-        Those that may be on it, by their ids.
+        Items that may be on the sheet, by their ids.
     reviewer : str
         Whose decisions they are.
     role : {"reviewer", "adjudicator"}
@@ -105,7 +105,7 @@ def read(
     InputError
         If the file cannot be read; a row names an unknown item, one that came before, other text
         than was shown, or an answer that is not one; or nothing is decided. It names the row, and
-        nothing of the sheet counts.
+        the sheet is refused as a whole.
     """
     decisions: dict[str, Decision] = {}
     places: dict[str, str] = {}

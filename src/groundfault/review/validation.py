@@ -35,14 +35,14 @@ class JudgeValidation(Struct, frozen=True, kw_only=True):
         The true positive rate and its 95 % limits, each run weighted by its chance to be drawn;
         None without any. Where the chances are equal it is hits among positives, and exact.
     rejections, negatives : int
-        Labelled runs without the code that the judge does not flag, and all of them.
+        Labelled runs without the code: those that the judge does not flag, and all.
     tnr : tuple of float
         The true negative rate and its limits.
     flagged, graded : int
         Runs that the judge flags among all that it graded.
     share, low, high : float
         Share of the code among all runs of this side, by the labels with the grades beside them;
-        the limits hold at every look, whatever the judge.
+        the limits hold at every look, for any judge.
     rogan_gladen : tuple of float
         The corrected share and its approximate 95 % limits by Rogan and Gladen, to compare; None
         where the judge is no better than a coin.

@@ -42,7 +42,7 @@ SCREENS = (
 
 
 def make_app(bench: OpenedReport, access: Access | None = None) -> Starlette:
-    """Return the workbench as an ASGI application; screens with nothing to show are left out.
+    """Return the workbench as an ASGI application; it leaves out screens that are empty here.
 
     Parameters
     ----------
@@ -69,13 +69,13 @@ def make_app(bench: OpenedReport, access: Access | None = None) -> Starlette:
 
 
 def _go_to_first(request: Request) -> Response:
-    """Lead to the first screen, where there is none at this address."""
+    """Redirect an unknown address to the first screen."""
     titles = [screen for screen in request.app.state.screens if screen.title]
     return RedirectResponse(make_link(request, titles[0].path), 303)
 
 
 def _make_shell(scope: Scope) -> Response:
-    """Return the page that asks for all others: it is the same whatever was opened."""
+    """Return the page that asks for all others: it is the same for every report."""
     root = scope.get("root_path", "").rstrip("/")
     return HTMLResponse(load_templates().get_template("shell.html.j2").render(root=root))
 

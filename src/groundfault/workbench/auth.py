@@ -7,8 +7,8 @@ script of this very origin can set, and stays in the storage of the browser's ta
 for the token of the printed address, once. The token stands behind a #, which no browser sends.
 
 A request has to name a host that is expected, or another site's name could be pointed at this
-machine (DNS rebinding), and has to come from a page of the workbench itself. The page that asks for
-the rest holds nothing, so it is for everybody."""
+machine (DNS rebinding), and has to come from a page of the workbench itself. The page that loads
+all others contains no data, so everybody may have it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _FOREIGN = (
 
 @dataclass
 class Access:
-    """What a visitor has to show.
+    """The secret that a visitor has to show.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Access:
         return _are_same(headers.get(SECRET, ""), self.secret)
 
     def refuse(self, method: str, headers: Headers) -> tuple[int, str] | None:
-        """Return status and reason where a request is refused whatever its secret."""
+        """Return status and reason if a request is refused even with the right secret."""
         host = headers.get("host", "")
         if _host_name(host) not in self.hosts:
             return 400, "This workbench does not answer to that name; see --allow-host."

@@ -1,4 +1,4 @@
-"""Connections of the workbench's server: so many at once, and none that keeps it waiting."""
+"""Connections of the workbench's server: a limit on their number, and a timeout for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Desks where a person labels: what a page shows of a case, and whether a key was about that one.
+"""Desks where a person labels: the case on a page, and the answers typed for it.
 
 Requests may come at once, twice, or too late. The record of a live audit is its state: what this
 process keeps is replayed from there, so that one that was killed, and a label that came from
@@ -39,7 +39,7 @@ MAX_WHOLE = 90_000
 
 
 class QuestionView(NamedTuple):
-    """A question as it is asked about an item, with what this reviewer answered before.
+    """A question about an item, with this reviewer's earlier answer.
 
     Of each answer ``choices`` have its key, what is sent, and the question that follows, if any.
     """
@@ -64,7 +64,7 @@ class ItemView:
     note : str
         This reviewer's own, from before.
     codes, step, quote : str
-        Of a run that is coded, what this coder said before.
+        This coder's earlier note on the run.
     known : tuple of str or None
         The codes so far, by their numbers; None where questions are asked.
     """
@@ -92,7 +92,7 @@ class ItemView:
         ----------
         item : Item
         previous : Opinion or None
-            What the same reviewer said of it before.
+            This reviewer's earlier decision on it.
         max_length : int
             Characters of a text, from which on its middle is left out.
         """
@@ -128,7 +128,7 @@ class ReviewStage:
     item : ItemView or None
         None at the end.
     following : ItemView or None
-        What comes next, so that the page has it ready.
+        The next item, so that the page has it ready.
     decided, total : int
         Items of this reviewer.
     adjudicates : bool
@@ -148,7 +148,7 @@ class ReviewDesk:
     Parameters
     ----------
     begin : callable
-        Begins a session from what is stored.
+        Begins a session from the stored decisions.
     coding : Coding, optional
         Where runs are coded.
 
@@ -169,7 +169,7 @@ class ReviewDesk:
         return self._session.reviewer
 
     def look(self) -> ReviewStage:
-        """Return the stage as it is now."""
+        """Return the present stage."""
         with self._lock:
             return self._stage()
 
@@ -182,7 +182,7 @@ class ReviewDesk:
     def act(
         self, act: str, turn: str, answers: Mapping[str, str] | None = None
     ) -> tuple[bool, ReviewStage]:
-        """Do something to the item on the desk, once; whether it was about it, and what is next.
+        """Act on the item on the desk once; return whether the action fitted, and the next item.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class ReviewDesk:
             Keep a decision; leave the item for later; show the item before, to revise it; begin
             another session, with items that were skipped, added or disputed since.
         turn : str
-            That of the page; one that is not the newest does nothing.
+            The page's own number; an older page changes nothing.
         answers : mapping of str to str, optional
             A decision's, and its note.
 
@@ -226,7 +226,7 @@ class ReviewDesk:
 
     @property
     def guidance(self) -> tuple[str, ...]:
-        """Return what helps to decide, a sentence or two each."""
+        """Return notes that help to decide, a sentence or two each."""
         return GUIDANCE if self.coding is None else CODING_GUIDANCE
 
     def _view(self, item: Item, max_length: int = MAX_LENGTH) -> ItemView:
@@ -263,11 +263,11 @@ class LiveStage:
     to_stop : ToStop
     figure : Figure
     step : int
-        The number of the query that waits for its score; 0 where there is none.
+        The number of the query that waits for its score; 0 if no query waits.
     case, group : str
         Its id, and where it was drawn from: empty for who labels, whom it might sway.
     fields : tuple of (str, str)
-        What is shown of the case.
+        The columns and texts of the case that are shown.
     waiting : tuple of str
         Who of a panel has still to judge it.
     may_label : bool
@@ -302,8 +302,8 @@ class LiveDesk:
     audit : SequentialAudit
         With a ledger.
     session : LabelSession, optional
-        The audit itself, or a seat on its panel. Left out, one watches: nothing is asked, and
-        nothing can be labelled.
+        The audit itself, or a seat on its panel. Left out, you watch: the audit asks for no case,
+        and you cannot label.
     columns : tuple of str
         Columns of a case to show; by default all that do not name an outcome.
     score_column : str, optional
@@ -324,7 +324,7 @@ class LiveDesk:
 
     @property
     def title(self) -> str:
-        """Return the name of the model or, without one, of what its pool was read from."""
+        """Return the name of the model or, without one, of the file of its pool."""
         sources = (words.tail(source, 1) for source in self.audit.pool.sources)
         return self.audit.plan.model or ", ".join(sources)
 
@@ -334,7 +334,7 @@ class LiveDesk:
         Parameters
         ----------
         ask : bool
-            Whether the next query is drawn, and so recorded, where none is open.
+            Whether to draw the next query, which records it, if no query is open.
 
         Raises
         ------
@@ -345,7 +345,7 @@ class LiveDesk:
             return self._stage(ask)
 
     def label(self, step: int, reply: str) -> tuple[bool, LiveStage]:
-        """Take a score, once; return whether it was of the open query, and what is next.
+        """Take a score once; return whether it fitted the open query, and the next query.
 
         Parameters
         ----------
@@ -386,7 +386,7 @@ class LiveDesk:
         return self._session
 
     def certificate(self) -> Certificate:
-        """Return all that it takes to recompute the verdict, as it stands."""
+        """Return the present certificate, from which the verdict can be recomputed."""
         with self._lock:
             return self.audit.certificate()
 

@@ -1,7 +1,7 @@
 """The rows that may be looked at, as the browser's client reads them: from a server or one file.
 
 A rule is its words and masks of rows, a column its different values and their places. The client
-sorts, filters and shows; it judges nothing."""
+sorts, filters and shows, and leaves every judgement to the server."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class ExplorerData:
         return prose | set(self.rows.texts)
 
     def outline(self) -> dict[str, Any]:
-        """Return what there is, as plain values."""
+        """Return the rows, columns and rules as plain values."""
         roles = self.rows.evidence.roles
         return {
             "rows": len(self.rows),
@@ -119,7 +119,7 @@ class ExplorerData:
         Raises
         ------
         InputError
-            If there is nothing of this name.
+            If no part has this name.
         """
         evidence = self.rows.evidence
         if name == "losses":
@@ -142,7 +142,7 @@ class ExplorerData:
         return {"values": [column.to_list() for column in values], "marks": marks}
 
     def describe_rule(self, subject: Subject, pool: MaskPool) -> dict[str, Any]:
-        """Describe a rule and sort the rows by it: where its conditions hold, and what is wrong.
+        """Describe a rule and sort the rows by it: matches of its conditions, and failures.
 
         A row is inside where all conditions hold, and a near miss where all do but one. Those to be
         shown first are typical ones, and of near ones those next across a threshold.
@@ -189,7 +189,7 @@ class ExplorerData:
         }
 
     def _choose_first(self, subject: Subject, of_model: Bools) -> list[int]:
-        """Return the rows of the report's examples or, where it has none here, of typical ones."""
+        """Return the rows of the report's examples; of typical ones if it keeps no examples."""
         rows, sample = self.rows, subject.mode.mode.sample if subject.mode else ()
         places = self._find_rows([example.id for example in sample], of_model)
         if places or not subject.rule:

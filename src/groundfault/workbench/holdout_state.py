@@ -1,7 +1,7 @@
 """The state of a holdout: how often it was opened, and how many rules were tried by hand.
 
-Whoever has a report has looked at its outcomes, whether or not the ledger at hand recorded it.
-Before there is one, they are sealed."""
+A report exists only after a look at its outcomes, even if this ledger has no record of that look.
+Before the report, outcomes are sealed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HoldoutState:
-    """What a ledger says of a report's outcomes.
+    """Looks at a report's outcomes, as a ledger recorded them.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ def find_state(
 
 
 def read_events(ledger: Ledger | None) -> list[Event]:
-    """Return the events of a ledger; none where there is no file yet."""
+    """Return the events of a ledger; an empty list if the file does not exist yet."""
     if ledger is None or _is_missing(ledger):
         return []
     return ledger.events()

@@ -1,4 +1,4 @@
-"""What a workbench was opened on: a report, its ledger, and the rows that may be looked at.
+"""The subject of a workbench: a report, its ledger, and the rows that may be looked at.
 
 Besides a report that may be a case, probe runs, a taxonomy, or the record of an audit."""
 
@@ -43,37 +43,37 @@ from groundfault.workbench.rows import RowIndex, Rows, load_apart, load_rows, ru
 
 @dataclass
 class OpenedReport:
-    """What the screens show.
+    """The subject that the screens show.
 
     Attributes
     ----------
     place : Path
-        What was opened.
+        The name of the opened file or folder.
     report : Report or None
         None where it is no report, such as a store of reviews.
     ledger : Ledger or None
-        Where tried rules and openings are recorded; None records nothing.
+        Where tried rules and openings are recorded; None keeps no record.
     evidence : path, or sequence of path, optional
         Where the report's evidence is now, if it has moved.
     review : ReviewDesk, optional
         Where a reviewer decides.
     progress : ReviewedRuns, optional
-        Probe runs: how far their review is, how far reviewers agree, and what was found.
+        Probe runs: progress of their review, agreement of reviewers, and the findings.
     taxonomy : Page, optional
-        What is said of a taxonomy.
+        The outline of a taxonomy.
     case : Case, optional
         A case: the report is its audit's, and None before the audit.
     live : LiveDesk, optional
         A sequential audit as its labels come in.
     baseline : Report, optional
-        An earlier report, to see what changed since.
+        An earlier report, to compare with.
     apart : bool
         Whether the evidence is read in a process of its own, so that this one never holds a
         held-out outcome.
     spendings : dict of Path to Report
         Holdouts that were opened here, by the folders that their reports were written to.
     verification : Verification, optional
-        What came out when the numbers were last computed again here.
+        Result of the last `verify` here.
     trouble : str
         Why the rows could not be read when they were last asked for; empty where they could.
     """
@@ -154,7 +154,7 @@ class OpenedReport:
 
     @property
     def transcripts(self) -> TranscriptSearch | None:
-        """Return what an audit of runs searched; None where there are none."""
+        """Return the search of an audit of runs; None if the audit has no runs."""
         return self.report.transcripts if self.report else None
 
     @property
@@ -169,12 +169,12 @@ class OpenedReport:
 
     @property
     def index(self) -> RowIndex:
-        """Return what finds rows among the discovery rows, which are read when first asked for.
+        """Return the index of the discovery rows, which are read at the first request.
 
         Raises
         ------
         InputError
-            If the evidence is not there, or is not what was audited.
+            If the evidence is missing, or differs from the audited evidence.
         """
         # two requests at once must not read a large file twice
         with self._lock:
@@ -205,7 +205,7 @@ class OpenedReport:
         return self._state
 
     def forecast(self, case: Case) -> Forecast | None:
-        """Return the cost of confirming its modes; simulated once while nothing new is known."""
+        """Return the cost of confirming its modes; simulated again only after new labels."""
         from groundfault.case.simulation import forecast_confirmation
 
         summary = case.summarize()
@@ -215,10 +215,10 @@ class OpenedReport:
             return self._forecast[1]
 
     def verify(self) -> Verification:
-        """Do what ``groundfault verify`` does for what was opened.
+        """Verify the opened report, as ``groundfault verify`` does.
 
-        It reads held-out outcomes, so it runs in a process that ends with it, and tells what agrees
-        and what does not.
+        It reads held-out outcomes, so it runs in a process of its own, and lists the checks
+        that agree and those that fail.
 
         Raises
         ------
@@ -241,25 +241,25 @@ def open_place(
     ledger: str | bool | None,
     seal: str = "",
 ) -> OpenedReport:
-    """Open what lies at a place.
+    """Open a file or folder.
 
     Parameters
     ----------
     place : str
         A folder, a file or the URL of a ledger.
     review : dict
-        What `open_review` takes; for probe runs alone.
+        Settings of `open_review`; for probe runs alone.
     evidence : dict
         Where the evidence of a report is, and an earlier report: ``evidence`` and ``baseline``.
     ledger : str, bool or None
-        As `OpenedReport.of_report` takes it; None records nothing.
+        As for `OpenedReport.of_report`; None keeps no record.
     seal : str
         Of the audit in a ledger that holds several.
 
     Raises
     ------
     InputError, PlanError
-        If nothing can be opened there, or not with these settings.
+        If the place cannot be opened, or not with these settings.
     """
     path = Path(place)
     if all((path / name).is_file() for name in (MANIFEST, BANK, GRAMMAR)):
@@ -279,7 +279,7 @@ def open_place(
 
 
 def require_something(place: Path) -> None:
-    """Say what could be opened instead of a table, or of a folder that holds nothing to look at.
+    """Suggest a command for a table, or for a folder without a report.
 
     Raises
     ------
@@ -384,7 +384,7 @@ def open_record(ledger: str, seal: str = "") -> OpenedReport:
     Raises
     ------
     InputError
-        If there is no such audit in it.
+        If the ledger does not hold this audit.
     """
     audit = SequentialAudit.from_ledger(ledger, seal)
     return OpenedReport(Path(ledger), live=LiveDesk(audit))

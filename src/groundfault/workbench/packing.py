@@ -98,7 +98,7 @@ def pack_spans(spans: Mapping[str, Mapping[int, Sequence[int]]]) -> str:
 
 
 class MaskPool:
-    """Masks of one length, each kept once: rules share conditions, models and what is wrong.
+    """Masks of one length, each kept once: rules share masks of conditions, models and failures.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class MaskPool:
         return self._places.setdefault(content, len(self._places))
 
     def pack(self) -> str:
-        """Pack all of them, one after the other, a bit a row, the lowest first."""
+        """Pack all masks one after the other, a bit a row, the lowest bit first."""
         return _pack(b"".join(self._places))
 
 
@@ -191,7 +191,7 @@ class FileColumn:
     series: pl.Series
 
     def clean(self, places: Sequence[int] | None = None, longest: int = LONGEST) -> pl.Series:
-        """Return the values, or those of some rows, as they are shown; None is missing.
+        """Return the values of all or some rows as they are shown; None is missing.
 
         Texts are cut after some characters, and characters that would not print as themselves are
         replaced.
@@ -255,7 +255,7 @@ def find_rule_marks(texts: Mapping[str, pl.Series], rule: str) -> dict[str, Span
     Parameters
     ----------
     texts : mapping of str to polars.Series of String
-        By column, as they are written: those that repeat once.
+        By column, as written; repeated values once.
     rule : str
         In SQL.
 
@@ -289,7 +289,7 @@ def _list_places(texts: pl.Series, pattern: str) -> Iterator[tuple[int, int, int
 
 
 def count_units(text: str) -> int:
-    """Return the length of a text in UTF-16: what lies beyond the first plane counts twice.
+    """Return the length of a text in UTF-16: characters beyond the first plane count twice.
 
     Examples
     --------

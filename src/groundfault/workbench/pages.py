@@ -36,7 +36,7 @@ _MAX_FIELDS = 100
 
 
 def bench_of(request: Request) -> OpenedReport:
-    """Return what was opened."""
+    """Return the opened report, case or review."""
     bench: OpenedReport = request.app.state.bench
     return bench
 
@@ -53,7 +53,7 @@ def show_page(
         A file of ``templates``.
     status : int
     **content
-        What the template reads, beside ``bench``, ``link``, ``words`` and ``path``.
+        Variables of the template, beside ``bench``, ``link``, ``words`` and ``path``.
     """
     content |= {
         "bench": bench_of(request),
@@ -71,7 +71,7 @@ def send_json(text: str, name: str) -> Response:
 
 
 def make_link(request: Request, path: str, **query: Any) -> str:
-    """Return an address of the workbench, behind a proxy too; what is None or empty is left out.
+    """Return an address of the workbench, behind a proxy too; None and empty values are left out.
 
     Parameters
     ----------
@@ -187,11 +187,11 @@ class Screen:
     routes : tuple of Route
         All its addresses.
     keys : tuple of pair of str
-        Keys and what they do, for the page that ``?`` opens; elements with ``data-key`` obey them.
+        Keys and their actions, for the page that ``?`` opens; elements with ``data-key`` obey them.
     key : str
         Leads there from anywhere.
     needs : str
-        The attribute of what was opened without which there is nothing to show.
+        The attribute of the opened subject that this screen shows.
     """
 
     title: str

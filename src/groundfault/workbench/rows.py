@@ -1,4 +1,4 @@
-"""The rows that may be looked at, those of the discovery units alone, and what rules hold for."""
+"""The rows that may be looked at, of discovery units alone, and the rows that match a rule."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Rows:
         return self.frame[self.evidence.roles.id or ""].cast(pl.String)
 
     def select_model(self, name: str) -> NDArray[np.bool_]:
-        """Return the rows of a model as a mask: all of them for no name, or of one model alone."""
+        """Return the rows of a model as a mask; without a name, all rows."""
         column = self.evidence.roles.model
         if not name or not column:
             return np.ones(len(self), dtype=np.bool_)
@@ -112,7 +112,7 @@ class Rows:
 
     @cached_property
     def fails(self) -> NDArray[np.bool_]:
-        """Mark rows that failed: half wrong at least or, if none is, worse than the mean."""
+        """Mark rows that failed: at least half wrong or, if no row is, worse than the mean."""
         return find_failures(self.loss, ~np.isnan(self.loss))
 
     def __len__(self) -> int:
@@ -136,7 +136,7 @@ def load_rows(report: Report, folder: Path, place: Places | None = None) -> Rows
     Raises
     ------
     InputError
-        If it is not there, or is not what was audited.
+        If the evidence is missing, or differs from the audited evidence.
     """
     return Rows.of(read_matching(report, folder, place))
 
@@ -155,7 +155,7 @@ def load_apart(report: Report, folder: Path, place: Places | None = None) -> Row
 
 
 def run_apart(deed: str, function: Callable[..., Value], *arguments: Any) -> Value:
-    """Return what a function returns in a process of its own, which ends with it.
+    """Run a function in a process of its own and return its result.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def _read_columns(path: Path) -> pl.DataFrame:
 
 
 def _write_rows(home: Path, report: Report, folder: Path, place: Places | None) -> Rows:
-    """Write the discovery rows to files; the rest of them comes back."""
+    """Write the discovery rows to files, and return their description."""
     rows = load_rows(report, folder, place)
     evidence = rows.evidence
     series = {name: getattr(evidence, name) for name in ("loss", "status", "clusters")}
@@ -208,7 +208,7 @@ class RowIndex:
     ----------
     rows : Rows
     library : Library
-        Candidates of the report: a rule of theirs means here what it meant there.
+        Candidates of the report; their rules have the same meaning here.
     """
 
     rows: Rows
@@ -291,7 +291,7 @@ class RowIndex:
     def find_near_misses(self, rule: str) -> tuple[NearMiss, ...]:
         """Return the rows that one condition alone keeps outside a rule.
 
-        None for a rule that reads a fitted column, which is known of nothing but its units.
+        None for a rule that reads a fitted column, which has values for the audited units alone.
         """
         is_fitted = self.find_candidate(rule).fitted_column is not None
         return () if is_fitted else self._misses(rule)

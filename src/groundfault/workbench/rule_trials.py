@@ -25,7 +25,7 @@ _MAX_FILTERS = 20
 
 
 class RowSelection(NamedTuple):
-    """The selection of an address: a rule and further conditions, in SQL; empty for none."""
+    """The selection of an address: a rule and further conditions, in SQL; empty if absent."""
 
     rule: str
     where: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class RowSelection(NamedTuple):
         Raises
         ------
         InputError, RuleError
-            If there is no such mode or finding, or a rule cannot be read.
+            If the mode or finding does not exist, or a rule cannot be read.
         """
         where = tuple(dict.fromkeys(filter(None, map(str.strip, params.getlist("where")))))
         if len(where) > _MAX_FILTERS:
@@ -46,7 +46,7 @@ class RowSelection(NamedTuple):
 
     @property
     def joined(self) -> str:
-        """Return all of it as one rule; empty for none."""
+        """Return the whole selection as one rule; an empty text if it has no condition."""
         conditions = (*([self.rule] if self.rule else []), *self.where)
         return " AND ".join(f"({condition})" for condition in conditions)
 
@@ -54,9 +54,9 @@ class RowSelection(NamedTuple):
 def count_untried(
     bench: OpenedReport, chosen: RowSelection
 ) -> dict[str, dict[str, Sequence[float]]]:
-    """Count the rules of a selection that are new: neither the report's, nor in the ledger.
+    """Count the new rules of a selection: rules that neither report nor ledger has.
 
-    Filters show how many rows fail, as a rule does, so they are one, too.
+    Filters show how many rows fail, as a rule does, so they count as rules.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def count_untried(
 
 
 def try_rules(bench: OpenedReport, params: QueryParams) -> None:
-    """Record the new rules of a form with their counts; none where one cannot be evaluated.
+    """Record the new rules of a form with their counts, if all of them can be evaluated.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def freeze_rules(bench: OpenedReport, rules: Sequence[str]) -> Library:
     Raises
     ------
     InputError
-        If none is named, or one was not tried.
+        If no rule is named, or a named one was not tried.
     """
     state, report = bench.state, bench.audited
     assert state is not None
@@ -176,14 +176,14 @@ def spend_holdout(bench: OpenedReport, rules: Sequence[str], seal: str, reason: 
     rules : sequence of str
         In SQL, each tried before.
     seal : str
-        What was typed: the beginning of the seal of the report's plan.
+        The typed text: the beginning of the seal of the report's plan.
     reason : str
         Why the outcomes are looked at again; it stays in every report.
 
     Raises
     ------
     InputError, PlanError
-        If nothing is held out or named, a rule was not tried, or the seal is another; the holdout
+        If the report has no holdout, no rule is named or tried, or the seal differs; the holdout
         stays closed then.
     LedgerError
         If there is no ledger, or no reason: the report was the first look.

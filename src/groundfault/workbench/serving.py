@@ -50,7 +50,7 @@ def serve(
     unix_socket : str, optional
         A file to listen at instead, for a proxy on the same machine.
     root_path : str
-        What a proxy puts before every path.
+        The prefix that a proxy puts before every path.
     allow_hosts : tuple of str
         Further names that requests may address.
     announce : callable
@@ -101,7 +101,7 @@ def serve(
 
 
 def _read_ahead(bench: OpenedReport, complain: Callable[[str], None]) -> None:
-    """Read the rows; what is wrong with them is said here, and to whoever asks for them."""
+    """Read the rows; print a fault in them here, and on each page that asks for them."""
     try:
         if bench.report is not None:
             _ = bench.rows
@@ -126,7 +126,7 @@ def _listen_at_file(place: str) -> Iterator[socket.socket]:
 
 
 def _listen(host: str, port: int | None) -> socket.socket:
-    """Listen at a port; where none is named, at ours or any that is free."""
+    """Listen at a port; without a number, at the usual port or a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     ports = (PORT, 0) if port is None else (port,)
     for number in ports:

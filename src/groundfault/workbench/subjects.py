@@ -21,7 +21,7 @@ from groundfault.render.mode_words import ModeOutline, NumberedMode
 
 @dataclass(frozen=True)
 class Subject:
-    """What a page of examples is about.
+    """The subject of a page of examples.
 
     Attributes
     ----------
@@ -33,11 +33,11 @@ class Subject:
     pair : pair of str, optional
         The models whose difference the report is about.
     sentence : str
-        Its counts; empty where the report has none.
+        Its counts; empty if the report has none.
     outcome : str
         The model, where it is about one.
     is_better : bool
-        Whether it is about what the second of two models does better.
+        Whether it is about examples that the second of two models does better.
     mode : NumberedMode, optional
         The failure mode, if it is one.
     """
@@ -95,7 +95,7 @@ class Subject:
         return Rule.parse(self.rule).columns if self.rule else ()
 
     def name_sides(self, *, is_single: bool) -> tuple[str, str, str]:
-        """Return what its lists of examples are called: inside on either side, and outside.
+        """Return the titles of its lists of examples: inside on either side, and outside.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ def read_subject(report: Report, params: Mapping[str, str]) -> Subject:
     Raises
     ------
     InputError, RuleError
-        If there is none such, or the rule cannot be read.
+        If the report has no such subject, or the rule cannot be read.
     """
     pair = report.manifest.compare
     if "mode" in params or "finding" in params:
@@ -141,7 +141,7 @@ def list_modes(report: Report) -> tuple[NumberedMode, ...]:
 
 
 def list_subjects(report: Report, names: Collection[str]) -> Iterator[Subject]:
-    """Yield the modes of a report, and of its findings those of some names, facing their failures.
+    """Yield the modes of a report and its findings of some names, each facing its failures.
 
     Parameters
     ----------

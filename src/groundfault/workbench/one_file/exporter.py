@@ -1,15 +1,13 @@
 """One file: a page, its style and script, and in compressed blocks a report and its examples.
 
-The page itself is the same for every report. What came from data stands in it in base64 alone, as
-text that no browser reads as markup, and the page's policy lets no other script run than the one
-whose hash it names.
+The page itself is the same for every report. Data stand in it as base64 alone, which no browser
+reads as markup, and the page's policy lets only the script run whose hash it names.
 
-Which rows are in it follows from what was looked at already. A report that held nothing out has
-judged all units, so all rows are in the file. Of a report with a holdout only the discovery rows
-are: the holdout's outcomes were opened for one question, and whoever browses them invents rules
-that they can no longer confirm. What the report itself says of held-out rows, its counts and
-rates, is in the file as it is in the report; the few examples that a report keeps are left out, as
-some of them may be held-out rows."""
+The file holds the rows whose outcomes were already used. A report without a holdout has judged all
+units, so all rows are in the file. A report with a holdout gives only its discovery rows: the
+holdout's outcomes were opened for one question, and a reader who browses them invents rules that
+they can no longer confirm. Counts and rates of held-out rows are in the file as in the report; the
+few examples that a report keeps are left out, since some of them may be held-out rows."""
 
 from __future__ import annotations
 
@@ -171,7 +169,7 @@ class FileContent:
 def _drop_examples(report: Report) -> Report:
     """Drop the examples of the modes, which may be of held-out rows and have texts.
 
-    What is told of them instead is in the rows."""
+    The rows have their numbers instead."""
     bare = tuple(structs.replace(mode, sample=()) for mode in report.modes)
     return Report.of(structs.replace(report.data, modes=bare), report.library)
 
@@ -186,7 +184,7 @@ def list_blocks(blocks: Sequence[Block]) -> list[Any]:
 
 
 def find_entries(blocks: Sequence[Block]) -> Iterator[Entry]:
-    """Return all entries among some blocks, those in folds and in other entries too."""
+    """Return all entries among some blocks, including entries inside folds and other entries."""
     for block in blocks:
         if isinstance(block, Entry):
             yield block

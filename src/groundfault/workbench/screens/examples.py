@@ -39,7 +39,7 @@ _MAX_RULES = 60
 
 
 def show_examples(request: Request) -> Response:
-    """Show what a rule comes to; the client lists its examples below."""
+    """Show the counts of a rule; the client lists its examples below."""
     bench = bench_of(request)
     subject = read_subject(bench.audited, request.query_params)
     selection = RowSelection.of(bench, request.query_params)
@@ -59,7 +59,7 @@ def show_examples(request: Request) -> Response:
 
 
 def send_outline(request: Request) -> Response:
-    """Answer with what rows there are."""
+    """Answer with the number of rows, and their columns."""
     return JSONResponse(bench_of(request).explorer.outline())
 
 
@@ -77,7 +77,7 @@ def send_rule(request: Request) -> Response:
 
 
 def send_rules(request: Request) -> Response:
-    """Answer with the modes and confirmed findings, each once, whatever models it is of."""
+    """Answer with the modes and confirmed findings, each once, for all of its models."""
     bench = bench_of(request)
     pool, rules = MaskPool(len(bench.rows)), dict[str, dict[str, Any]]()
     for name, rule, key in _list_rules(bench):

@@ -1,4 +1,4 @@
-"""The holdout: what it was opened for, and the one form that opens it."""
+"""The holdout: the questions it was opened for, and the one form that opens it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first screen: what fails, how much of it, and what could not be said; and all findings."""
+"""The first screen: failure modes, their share of failures, limits of the audit, and findings."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ MODES = Screen("Modes", "/", (Route("/", show_modes), Route("/findings", list_fi
 def concerns_instrument(report: Report, finding: Finding) -> bool:
     """Return whether a finding is about the instrument: the scorer or the prompt may be at fault.
 
-    It is if the finder of such properties proposed it, or if its rule reads a column that was
+    It is if the finder ``instrument`` proposed it, or if its rule reads a column that was
     measured with the answer: one that ``--instrument`` named, or known by its name, such as
     ``finish_reason`` or ``answer_parsed``.
 

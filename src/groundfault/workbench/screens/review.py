@@ -1,4 +1,4 @@
-"""Screens of people's decisions, and of what is read as a report: a case, probes, a taxonomy.
+"""Screens of people's decisions, and of reports on a case, on probes and on a taxonomy.
 
 In a blind review the address is the same for every item, and a page holds no id: a turn that is
 drawn anew for each item tells the server which one was meant. In a live audit the page asks once a
@@ -108,7 +108,7 @@ PROGRESS = Screen(
 
 
 def show_probes(request: Request) -> Response:
-    """Show the report of probe runs as their review stands; none while the review is blind."""
+    """Show the report of probe runs at the present state of their review, once it is unblinded."""
     reviewed = bench_of(request).progress
     assert reviewed is not None
     if reviewed.is_blind:
@@ -139,7 +139,7 @@ TAXONOMY = Screen("Taxonomy", "/taxonomy", (Route("/taxonomy", show_taxonomy),),
 
 
 def show_case(request: Request) -> Response:
-    """Show where a case stands and what its next step costs: folder and ledger are read anew."""
+    """Show the state of a case and the cost of its next step; folder and ledger are read anew."""
     from groundfault.render.case_page import make_status_page
 
     bench = bench_of(request)
@@ -164,7 +164,7 @@ def _live_of(request: Request) -> LiveDesk:
 
 
 def show_live(request: Request) -> Response:
-    """Show a sequential audit: both e-values, what is next, and its label."""
+    """Show a sequential audit: both e-values, the next case, and its label."""
     desk = _live_of(request)
     return show_page(request, "live.html.j2", stage=desk.look(ask=False), notice="")
 
@@ -198,7 +198,7 @@ async def save_label(request: Request) -> Response:
 
 
 def download_certificate(request: Request) -> Response:
-    """Answer with the certificate as it stands."""
+    """Answer with the present certificate."""
     return send_json(_live_of(request).certificate().to_json(), "certificate.json")
 
 
@@ -229,7 +229,7 @@ def _coding_of(request: Request) -> tuple[Coding, str]:
 
 
 def show_codes(request: Request) -> Response:
-    """Show this coder's notes by code, and suggestions; those of others would sway them."""
+    """Show this coder's notes by code, and suggestions; other coders' notes would sway them."""
     coding, coder = _coding_of(request)
     notes = [note for note in coding.notes if note.reviewer == coder]
     groups = {code: [note for note in notes if code in note.codes] for code in coding.codes}
