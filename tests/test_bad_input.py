@@ -112,7 +112,7 @@ OPTIONS = {
     ),
     "two statements": (
         ["t.csv", "--outcome", "error", "--candidate", "a: words > 1; DROP TABLE t"],
-        "nothing else",
+        "must be a single true/false expression",
     ),
     "rule of other types": (
         ["t.csv", "--outcome", "error", "--candidate", "a: words > 'x'"],

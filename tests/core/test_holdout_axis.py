@@ -131,13 +131,13 @@ def test_no_group_stands_on_both_sides(tmp_path: Path) -> None:
 
 def test_an_axis_that_the_evidence_lacks_is_refused(tmp_path: Path) -> None:
     evidence = read(simulate(tmp_path / "evidence.csv"), "examples")
-    with pytest.raises(InputError, match="no column says what they are"):
+    with pytest.raises(InputError, match="without a group column"):
         Plan(holdout_axis="groups").discovery_units(evidence)
     with pytest.raises(InputError, match="there is no column 'when'"):
         Plan(holdout_axis="time", holdout_column="when").discovery_units(evidence)
     with pytest.raises(InputError, match="results of 1 only"):
         Plan(holdout_axis="models").split_models(evidence.select_model("ant"))
-    with pytest.raises(InputError, match="no results of it"):
+    with pytest.raises(InputError, match="no results of this model"):
         Plan(holdout_axis="models", holdout_models=("eel",)).split_models(evidence)
     every = Plan(holdout_axis="models", holdout_models=evidence.models)
     with pytest.raises(InputError, match="nothing to find candidates in"):

@@ -108,7 +108,7 @@ def test_a_setting_that_is_added_changes_no_seal_until_it_is_set() -> None:
         ({"depth": 4}, "depth must be 1, 2 or 3"),
         ({"depth": 0}, "depth must be 1, 2 or 3"),
         ({"within": "lang"}, "list of columns"),
-        ({"judge_settings": {"count": 2}}, "auto has none"),
+        ({"judge_settings": {"count": 2}}, "judge_settings need a named judge"),
     ],
 )
 def test_settings_that_cannot_be(settings: dict[str, Any], message: str) -> None:

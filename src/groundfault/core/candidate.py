@@ -1,8 +1,8 @@
 """Candidates: proposed explanations as named true/false rules, frozen in a library.
 
-A slice that no rule can express is a column that a fitted function computes. It looks at one row at
-a time and never at an outcome; it is plain arrays of numbers and the name of a function in
-`groundfault.stats`, so it is saved without pickle and read without running anything."""
+A fitted function computes a column for a slice that no rule can express. The function reads one row
+at a time and no outcomes. It is stored as plain arrays and the name of a function in
+`groundfault.stats`, so saving needs no pickle and loading runs no code."""
 
 from __future__ import annotations
 
@@ -52,12 +52,13 @@ class FittedColumn:
     source : str
         Who fitted it; the column's name begins with it.
     function : {"mixture", "ball", "centroid", "answers"}
-        What is computed: the likeliest slice of a mixture; 1 inside a ball and 0 outside; the
-        number of the nearest centroid; or that of the nearest one to the answers of fixed models.
+        The value computed: the likeliest slice of a mixture; 1 inside a ball and 0 outside; the
+        number of the nearest centroid; or the number of the centroid nearest to the answers of
+        fixed models.
     columns : tuple of str
         Columns of numbers, or of lists of numbers of one length, side by side.
     arrays : mapping of str to float64 array
-        What was fitted.
+        Fitted parameters.
 
     Raises
     ------
@@ -120,20 +121,19 @@ class FittedColumn:
         return pl.select(column.alias(self.name)).to_series()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fitted function as plain words and numbers; `from_dict` gives an equal one
-        back."""
+        """Return the fitted function as plain words and numbers, which `from_dict` reads."""
         arrays = {key: encode_array(array) for key, array in self.arrays.items()}
         words = {"source": self.source, "function": self.function}
         return {**words, "columns": list(self.columns), "arrays": arrays}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> FittedColumn:
-        """Read what `to_dict` wrote.
+        """Read a fitted column that `to_dict` wrote.
 
         Raises
         ------
         KeyError, TypeError, ValueError
-            If it is something else.
+            If ``data`` has another content.
         """
         kind: type[FittedColumn] = cls
         if data["function"] in _CLASSES:
@@ -203,7 +203,7 @@ def _lists(column: pl.Series) -> Floats:
 
 def encode_array(array: Floats) -> dict[str, Any]:
     """Return an array as words and numbers that JSON can hold."""
-    # bytes, not decimals: what is read back is equal to the last bit
+    # bytes, not decimals: reading them gives equal numbers to the last bit
     data = np.ascontiguousarray(array, dtype="<f8").tobytes()
     return {"shape": list(array.shape), "float64": base64.b64encode(data).decode("ascii")}
 
@@ -231,14 +231,14 @@ class Candidate:
     source : str, optional
         Who proposed it: a finder's name, a file, a person.
     missing : {"reject", "off", "drop"}, optional
-        What an example means for which the rule is neither true nor false (a NULL): the candidate
+        How to treat an example on which the rule is neither true nor false (a NULL): the candidate
         cannot be tested (the default), the example counts as off, or the example is left out for
         this candidate.
     fitted_column : FittedColumn, optional
         A fitted function that computes a column the rule reads and the evidence need not have.
     mined : str, optional
-        Which units a finder that looks at outcomes found it among: `Case.origin` then, and empty
-        for candidates that were named without looking.
+        Units on which a finder that looks at outcomes found the candidate, as `Case.origin`; empty
+        for candidates named without looking at outcomes.
 
     Raises
     ------
@@ -264,7 +264,7 @@ class Candidate:
         for name in ("name", "rule", "meaning", "source", "mined"):
             if not isinstance(getattr(self, name), str):
                 raise RuleError(
-                    f"the {name} of a candidate is {getattr(self, name)!r:.60}, no text"
+                    f"the {name} of a candidate is {getattr(self, name)!r:.60}; it must be text"
                 )
         if not self.name.strip():
             raise RuleError("a candidate needs a name that is not blank")
@@ -283,8 +283,7 @@ class Candidate:
             object.__setattr__(self, "meaning", self.rule)
 
     def is_mined_from(self, outcome_hash: str) -> bool:
-        """Return whether it was found by looking at the outcomes of this hash, of whatever
-        units."""
+        """Return whether a finder looked at the outcomes with this hash to find the candidate."""
         # an origin is the beginnings of two hashes, of the outcomes and of their split
         return self.mined.partition("/")[0] == outcome_hash[:16]
 
@@ -298,8 +297,7 @@ class Candidate:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return columns of the evidence that are read, sorted; for a fitted column, what it
-        reads."""
+        """Return the evidence columns that the rule and its fitted column read, sorted."""
         names, fitted = self.parsed.columns, self.fitted_column
         return names if fitted is None else tuple(sorted({*names, *fitted.columns} - {fitted.name}))
 
@@ -314,7 +312,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Library(Sequence[Candidate]):
-    """An ordered, frozen set of candidates with a hash, fixed before any of them is scored.
+    """An ordered, frozen set of candidates with a hash, fixed before scoring.
 
     Raises
     ------
@@ -326,7 +324,7 @@ class Library(Sequence[Candidate]):
 
     @classmethod
     def of(cls, candidates: Iterable[Candidate]) -> Library:
-        """Freeze candidates; those that repeat name, rule and missing values are merged."""
+        """Freeze candidates; merge those equal in name, rule and handling of missing values."""
         merged: dict[str, Candidate] = {}
         for candidate in candidates:
             first = merged.setdefault(candidate.name, candidate)
@@ -353,7 +351,7 @@ class Library(Sequence[Candidate]):
 
     @property
     def hash(self) -> str:
-        """Return SHA-256 of the candidates, whatever their order."""
+        """Return SHA-256 of the candidates; their order does not matter."""
         # sorted, and without meaning or source: only what decides who is on the slice is sealed
         rows = sorted(
             json.dumps([c.name, c.rule, c.missing], ensure_ascii=False) for c in self.candidates

@@ -1,4 +1,4 @@
-"""What the name of a column says: which way an outcome points, what is about the answer."""
+"""Guess from a column's name whether 1 is a pass, and whether the column describes the answer."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _DIRECTIONS = {
 
 
 class DirectionError(InputError):
-    """Only the caller can say what outcomes mean; the command line asks for it by its own flags.
+    """Only the caller can say whether 1 is a pass; the command line names its own flags for it.
 
     Parameters
     ----------
     why : str
-        Up to the colon.
+        Message up to the colon.
     setting : str
         The argument in Python that names the outcome.
     choices : mapping of str to pair of str
-        Flags that answer it: each as an argument in Python, and when to give it.
+        For each flag of the command line: the argument in Python, and when to give it.
     """
 
     def __init__(
@@ -79,19 +79,19 @@ def means_pass(column: str) -> bool | None:
 
 
 def require_direction(column: str, *, one_is_pass: bool) -> None:
-    """Raise unless a column may be read in a direction that nobody has stated.
+    """Raise if a column's name contradicts the direction in which it is read by default.
 
     Parameters
     ----------
     column : str
-        Of outcomes, or of scores.
+        Name of a column of outcomes or scores.
     one_is_pass : bool
-        The direction that it is read in by default.
+        Whether 1 is read as a pass by default.
 
     Raises
     ------
     DirectionError
-        If its name says the other one.
+        If the name says the opposite.
     """
     if means_pass(column) is not (not one_is_pass):
         return
@@ -133,7 +133,7 @@ def tell_rows_apart(frame: pl.DataFrame, key: Sequence[str]) -> str:
 
 
 def holds_question(column: str) -> bool:
-    """Return whether a name says that a column holds what was asked.
+    """Return whether a name says that a column holds the question.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def holds_question(column: str) -> bool:
 
 
 def holds_answer(column: str) -> bool:
-    """Return whether a name says that a column holds what a model answered, and not the key to it.
+    """Return whether a name says that a column holds a model's answer, not the answer key.
 
     Examples
     --------
@@ -157,8 +157,7 @@ def holds_answer(column: str) -> bool:
 
 
 def measures_answer(column: str) -> bool:
-    """Return whether a name is of what is measured of an answer: its length, turns, finish reason,
-    judge.
+    """Return whether a name is of a measure of an answer: length, turns, finish reason, judge.
 
     Examples
     --------
@@ -169,7 +168,7 @@ def measures_answer(column: str) -> bool:
 
 
 def happens_during(column: str) -> bool:
-    """Return whether a name is of what happened while an agent ran.
+    """Return whether a name is of something that happened while an agent ran.
 
     Examples
     --------

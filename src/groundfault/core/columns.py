@@ -1,4 +1,4 @@
-"""Columns: what kind each attribute is, so that finders propose only what makes sense."""
+"""Columns: the kind of each attribute, so that finders propose only rules that make sense."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _SAMPLE = 20_000
 _COUNTED = 1_000
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 """Scripts that put no spaces between words, for a class of characters."""
-# of words with a mark between them; and what is random, or a number, however it is parted
+# words with a mark between them; hashes and the like are no words, even with marks in them
 _PARTED = rf"[{UNSPACED}]{{2}}|\p{{L}}\w*[@/\\.:+][^\s]*\w"
 _HASH = r"^[0-9a-fA-F-]{16,}$"
 _WORDS = (pl.String, pl.Categorical, pl.Enum)
 
 
 class Kind(StrEnum):
-    """What a column is to a finder.
+    """Kind of a column, by which finders choose the rules to propose.
 
     ``constant`` has one value at most; ``flag`` holds true/false or 0/1; ``number`` has an order
     worth cutting; ``label`` repeats a few words; ``text`` is prose; ``code`` is ids, hashes and
@@ -61,7 +61,7 @@ class Column:
     missing : int
         Examples without a value.
     distinct : int
-        Different values, NULL apart; exact up to 1,000, beyond that at least this many.
+        Distinct values without NULL; exact up to 1,000, a lower bound above.
     """
 
     name: str
@@ -123,7 +123,7 @@ def select_named(
     types : polars selector
         Columns of the types that are allowed, such as ``polars.selectors.numeric()``.
     reason : str
-        Why another type is refused: the end of a sentence.
+        Reason to refuse another type: the end of a sentence.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def _no_such_column(evidence: Evidence, pattern: str) -> str:
 
 
 def list_plain(table: pl.DataFrame) -> list[str]:
-    """Return the first columns of flags, numbers and labels: they describe an example in a line.
+    """Return the first columns of flags, numbers and labels, to describe an example in a line.
 
     A date, a list or a path stands for its parts, such as ``sent`` for ``sent.month``.
     """
@@ -193,7 +193,7 @@ def profile(table: pl.DataFrame, max_levels: int = LEVELS) -> tuple[Column, ...]
     table : polars.DataFrame
         One row an example, from `examples`.
     max_levels : int
-        Words of more levels are no labels.
+        Largest number of distinct values in a column of labels.
     """
     part = take_sample(table)
     sampled = _measure(
@@ -213,7 +213,7 @@ def profile(table: pl.DataFrame, max_levels: int = LEVELS) -> tuple[Column, ...]
 
 
 def _sample_expressions(name: str, dtype: pl.DataType) -> dict[str, pl.Expr]:
-    """Return what a sample tells well enough."""
+    """Return expressions whose value a sample tells well enough."""
     column = pl.col(name)
     if not _is_simple(dtype):
         return {"sampled": pl.lit(0)}
@@ -225,7 +225,7 @@ def _sample_expressions(name: str, dtype: pl.DataType) -> dict[str, pl.Expr]:
 
 
 def _full_expressions(name: str, dtype: pl.DataType, few: bool) -> dict[str, pl.Expr]:
-    """Return what has to be read off all rows."""
+    """Return expressions that need all rows."""
     column = pl.col(name)
     if not _is_simple(dtype):
         return {}
@@ -284,7 +284,7 @@ def _kind(
 
 
 def _never_repeats(measures: dict[str, Any]) -> bool:
-    """Return whether integers number the examples: none repeats where chance would repeat some.
+    """Return whether integers number the examples: all differ, though chance would repeat some.
 
     The chance of no repeat is about exp(-n^2 / 2r); the line is drawn at one in a thousand.
     Integers too large for a double are hashes."""
@@ -293,7 +293,7 @@ def _never_repeats(measures: dict[str, Any]) -> bool:
 
 
 def flag_rule(name: str, dtype: pl.DataType) -> str:
-    """Return the rule that a column of true/false, or of 0/1, is on."""
+    """Return the rule that is true where a column of true/false or 0/1 is true."""
     return quote(name) if dtype == pl.Boolean else f"{quote(name)} = 1"
 
 
@@ -307,8 +307,7 @@ def propose_missing(
     table : polars.DataFrame
         One row an example.
     columns : sequence of Column
-        The columns to look at; those without missing values, and those without any other, are
-        passed over.
+        The columns to look at; columns with no or only missing values are skipped.
     source : str
         The finder's name.
     """
@@ -331,11 +330,11 @@ def _and(names: Sequence[str], max_names: int = 3) -> str:
 
 
 _SHOWN = 60
-"""Characters of a value in a name; the rule holds all of them."""
+"""Characters of a value in a name; the rule holds the whole value."""
 
 
 def shorten_value(value: Any) -> str:
-    """Return a value fit for a heading: on one line, not blank, not endless."""
+    """Return a value short enough for a heading: on one line and not blank."""
     text = str(value)
     line = " ".join(text.split())
     short = line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."

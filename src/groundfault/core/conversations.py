@@ -11,30 +11,30 @@ import polars as pl
 from groundfault.core.column_names import holds_question
 
 TRANSCRIPT = "transcript_in_log"
-"""Column: the number of the row's conversation, of those that its reader gives of the log."""
+"""Column: the number of the row's conversation among the conversations read from its log."""
 
 _LISTS = ("messages", "traj", "trajectory", "history", "spans", "observations", "turns")
 """Keys that agents' logs put the list of a run under."""
 _SPEAKERS = frozenset({"role", "source"})
 _SPANS = frozenset({"span_kind", "spanId", "span_id", "traceId", "trace_id"})
 _ASKERS = frozenset({"user", "system", "developer"})
-"""Who speaks in what a model is given; a run has an agent, too."""
+"""Speakers in a prompt; a run also has an agent."""
 _LOOKED_AT = 5
-"""Values of a column that tell whether it holds conversations: all have to."""
+"""Values of a column to look at: if all are conversations, the column holds conversations."""
 
 
 def open_conversation(value: Any) -> list[dict[str, Any]]:
-    """Return the messages, turns or spans of one run, as a log or a cell of a table holds them.
+    """Return the messages, turns or spans of one run from a log or a cell of a table.
 
     Parameters
     ----------
     value : str, list or dict
-        JSON text is parsed; a mapping is looked into for its list.
+        JSON text is parsed; of a mapping, its list of messages is taken.
 
     Returns
     -------
     list of dict
-        Empty where it is none.
+        Empty if the value is no conversation.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def open_conversation(value: Any) -> list[dict[str, Any]]:
 
 
 def tell_conversation(value: Any) -> str:
-    """Return who says what in a run, a line each; calls by the names of their tools.
+    """Return the messages of a run, a line each, with their speakers and the tools they call.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def _read_typed(typed: Any) -> Any:
 
 
 def _parse_leniently(value: str) -> Any:
-    """Return JSON as Python writes it, with NaN; None for anything else."""
+    """Return a value parsed from JSON that may hold NaN, as Python writes it; None if it fails."""
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
@@ -100,9 +100,9 @@ def _parse_leniently(value: str) -> Any:
 
 
 def holds_conversations(values: pl.Series) -> bool:
-    """Return whether a column holds what was said and done in runs, and not what was asked.
+    """Return whether a column holds conversations of runs, not prompts.
 
-    A column named as the question is a chat that the model was given.
+    A column named like a question holds a chat that the model was given.
     """
     if holds_question(values.name):
         return False

@@ -1,4 +1,4 @@
-"""Counted units: how many there are of each kind, where no row is at hand."""
+"""Counted units: numbers of units of each kind, for data whose rows are not in memory."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class CountedMarks(Marks):
     n, n_on : int64 arrays, shape (L,)
         Units where each candidate is defined, and where it is true.
     first : intp array, shape (L,)
-        The earliest candidate that is true for the same units, or for exactly the others.
+        The earliest candidate that is true for the same units, or for exactly the other units.
     is_mirrored : bool array, shape (L,)
-        Whether that is for the others.
+        Whether ``first`` is true for the other units.
     """
 
     n: Ints = field(kw_only=True)
@@ -44,18 +44,18 @@ class CountedMarks(Marks):
 
 @dataclass(frozen=True)
 class JointCells:
-    """Rows by which of J candidates hold for them: all that is known of how these go together.
+    """Rows counted by which of J candidates match them, to show how these candidates overlap.
 
     Attributes
     ----------
     candidates : intp array, shape (J,)
-        Their places in the library.
+        Places of the candidates in the library.
     on, defined : bool arrays, shape (J, C)
-        Whether each is true, and true or false, for the rows of each cell.
+        Whether each candidate is true, and whether it is true or false, in each cell.
     rows : int64 array, shape (C,)
         All rows.
     deciding, scored, errors : int64 arrays, shape (C,)
-        Rows of the part that decides; those of them with an outcome; and of these the failures.
+        Rows of the part that decides; the scored rows among these; the failures among the scored.
     """
 
     candidates: Places
@@ -72,7 +72,7 @@ class JointCells:
         return replace(self, scored=self.deciding, errors=self.errors + loss * unscored)
 
     def tabulate(self, errors: Ints) -> ContingencyTables:
-        """Return tables of the J candidates, with so many failures in each cell."""
+        """Return tables of the J candidates, given the failures in each cell."""
         here = self.on & self.defined
         n, on = self.defined @ self.scored, here @ self.scored
         return ContingencyTables(n, on, self.defined @ errors, here @ errors)
@@ -80,20 +80,19 @@ class JointCells:
 
 @dataclass(frozen=True)
 class CountedUnits(Units):
-    """Units of one outcome of which is known how many have each loss, and nothing else.
+    """Units of one outcome, known only by how many have each loss.
 
-    What reads single units or how candidates go together cannot be asked of them; see
+    Methods that read single units or how candidates overlap do not work here. See
     `groundfault.auditing.counted_audit` for the judges that need neither.
 
     Attributes
     ----------
     counts : LossCounts
-        Of the units with an outcome, and of those that each of L candidates is true for.
+        Counts of the units with an outcome, and of the units that each of L candidates matches.
     empty : int64 array, shape (V, L), or None
-        Units of each loss that a candidate's rule has no value for; None where every rule has one
-        everywhere.
+        Units of each loss on which a candidate's rule is NULL; None if no rule is NULL anywhere.
     joint : JointCells, optional
-        Of some candidates, where these were counted jointly.
+        Joint counts of some candidates, if they were counted.
     """
 
     counts: LossCounts = field(kw_only=True)
@@ -155,7 +154,7 @@ class CountedUnits(Units):
 
     @property
     def gaps(self) -> CountedUnits | None:
-        """Return the same units, with having no value in place of each candidate."""
+        """Return the same units, with candidates replaced by "has no value" for each."""
         if self.empty is None:
             return None
         everyone = np.broadcast_to(self.counts.units[:, None], self.empty.shape)

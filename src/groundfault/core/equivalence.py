@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-_MOST = 2_000  # characters of an answer; what is longer is no answer but an essay
+_MOST = 2_000  # characters of an answer; a longer text is an essay
 _WRAPPED = re.compile(r"\\(?:boxed|text|textbf|mathrm)\{([^{}]*)\}|\\[()\[\]]|\$(?!\d)|\*\*|__|`+")
 _ARTICLE = re.compile(r"^(?:the|an?) (?=\S)")
 _QUOTES = " \"'“”‘’*_`"
-# neither glued to a word or another number, nor part of a power; the digits are bounded, for
+# not joined to a word or another number, and not part of a power; the digits are bounded because
 # 1e999999999 fills a memory
 _NUMBER = re.compile(
     r"(?<![\w.,/^])([-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d{1,60})(?:\.\d{1,60})?|\.\d{1,60})(?:e[-+]?\d{1,2})?(?:/\d{1,60})?)"
@@ -35,7 +35,7 @@ class EquivalenceVerdict:
     Attributes
     ----------
     same : bool or None
-        None where the rule cannot read the answer: that is no mismatch.
+        None if the rule cannot read the answer; this is not a mismatch.
     reason : str
     """
 
@@ -54,8 +54,8 @@ def compare(
 
 
 def read(answer: str, rule: str) -> str | None:
-    """Return an answer in the form of a key, to compare others with; None where the rule cannot
-    read it.
+    """Return an answer in the form of a key, to compare other answers with; None if the rule
+    cannot read it.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def read(answer: str, rule: str) -> str | None:
 
 
 def form(key: str, rule: str) -> str:
-    """Return what is wrong with a key under a rule; empty where nothing is."""
+    """Return the fault of a key under a rule; empty for a valid key."""
     if not normal(key):
         return "is empty"
     if rule == "yes_no" and normal(key) not in ("yes", "no"):

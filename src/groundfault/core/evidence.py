@@ -42,7 +42,7 @@ class Evidence:
     frame : polars.DataFrame
         The table, sorted by key; float NaN in attributes is NULL.
     roles : Roles
-        Which column plays which part.
+        The role of each column.
     loss : polars.Series of Float64
         1 is failure, 0 is pass; NULL where the observation was not scored.
     status : polars.Series of String
@@ -50,21 +50,20 @@ class Evidence:
     provenance : tuple of str
         Where the rows came from.
     account : Account, optional
-        What became of everything that was read, where the rows came from logs.
+        Where the rows came from logs, how many records were read, matched and left out.
     reading : dict, optional
         How logs were read, so that they can be read again.
     fixed_attributes, fixed_models : tuple of str, optional
-        Of a part of other evidence: the whole's `attributes` and `models`, which hold for the part.
+        In a part of other evidence, the `attributes` and `models` of the whole, kept by the part.
     selection : str, optional
         The rule that selected the rows, where `where` did.
     clusters : polars.Series of String, optional
-        For each row the example whose copy its example is: the units then, where no group is named.
-        A unit is described by that example, and its outcome is the mean of all. No part of the
-        hash.
+        For each row, the example that its example is a copy of. Without groups, these examples are
+        the units; a unit's outcome is the mean over the copies. Not part of the hash.
     log_rows : LogRows, optional
-        Where several scorers scored the logs, the rows of all of them.
+        Where several scorers scored the logs, the rows of all scorers.
     raw_loss : polars.Series of Float64, optional
-        Where ``loss`` was computed from other losses, these: a ledger knows outcomes by them.
+        The losses that ``loss`` was computed from, if any: a ledger recognises outcomes by them.
     grading : str
         How an outcome in words was read; empty for numbers.
     """
@@ -177,17 +176,17 @@ class Evidence:
             Scorer in the logs whose score becomes the outcome, instead of the tool's own; one for
             each task. Scores are never averaged: the others become columns.
         disagreement : pair of str, optional
-            Audit where scorers A and B differ: that is then what counts as a failure.
+            Audit where scorers A and B differ: a difference then counts as a failure.
         reader : str or Reader, optional
-            Reader of the logs, such as inspect; the default is recognised by their content.
+            Reader of the logs, such as inspect; by default chosen by their content.
         map : path, optional
             Mapping file (TOML) that names the columns of tables with another layout. A dict
             is its content.
         scale : pair of float, optional
             Range of that scorer's values, where it is not 0 to 1.
         conflicts : {"error", "keep"}
-            Stop where logs give one id two texts, or one answer two results; or keep both. Kept
-            are different examples, or repeats of one example and model.
+            Stop where logs give one id two texts, or one answer two results; or keep both. Two
+            texts are then two examples, and two results are repeats of one example and model.
         group, split, ignore, post_outcome, during, allow_leakage, count_as_failed
             As in `from_table`.
         progress : callable, optional
@@ -196,7 +195,7 @@ class Evidence:
         Returns
         -------
         Evidence
-            Its ``account`` says what matched, what is missing, and what was there twice.
+            Its ``account`` says which records matched, which are missing and which are duplicates.
 
         Raises
         ------
@@ -212,7 +211,7 @@ class Evidence:
         lists = {"ignore": ignore, "post_outcome": post_outcome, "during": during}
         lists |= {"allow_leakage": allow_leakage, "count_as_failed": count_as_failed}
         roles = logs.roles.join(group, split, lists)
-        # nobody else holds the table: sorted in place, it is in memory once
+        # this is the only reference to the table: sorted in place, it is in memory once
         read = dict[str, Any](account=logs.account, reading=logs.reading, log_rows=logs.rows)
         read["in_place"] = True
         if logs.hash:
@@ -251,7 +250,7 @@ class Evidence:
         in_place: bool = False,
         parts: bool = True,
     ) -> Evidence:
-        """Check a table and make evidence of it; without ``parts`` of its dates, lists, structs."""
+        """Check a table and make evidence from it; ``parts`` adds columns from dates and lists."""
         frame = frame if in_place else frame.clone()
         roles, loss, status = read_rows(frame, roles, [*provenance, "the table"][0])
         if parts:
@@ -332,7 +331,7 @@ class Evidence:
 
     @cached_property
     def unit_count(self) -> int:
-        """Return how many independent units there are."""
+        """Return the number of independent units."""
         return int(self.unit_index.max(initial=-1)) + 1
 
     def without_clusters(self) -> Evidence:
@@ -347,19 +346,19 @@ class Evidence:
 
     @cached_property
     def counted_as_failed(self) -> dict[str, int]:
-        """Return rows of each status that counts as a failure only because the caller said so."""
+        """Return rows of each status that counts as a failure because the caller asked for it."""
         return count_failed_statuses(self.frame, self.roles)
 
     @cached_property
     def hash(self) -> str:
-        """Return SHA-256 of the content, whatever the order of rows or columns."""
+        """Return SHA-256 of the content; the order of rows and columns does not matter."""
         others = {*self.roles.ignore, *list_parts(self.frame)}
         columns = [c for c in sorted(self.frame.columns) if c not in others]
         return self._digest(self.loss, columns)
 
     @cached_property
     def outcome_hash(self) -> str:
-        """Return SHA-256 of keys and outcomes alone: the same however many attributes are added."""
+        """Return SHA-256 of keys and outcomes alone; further attributes do not change it."""
         return self._digest(self.table_loss, [])
 
     @property
@@ -388,8 +387,8 @@ class Evidence:
         rows : bool array, shape (len(self),)
         """
         mask = pl.Series(rows)
-        # a column that varies within examples may be constant in a part by chance: what describes
-        # an example is decided on the whole table
+        # a column that varies within examples may be constant in a part by chance: the whole table
+        # decides which columns describe an example
         return replace(
             self,
             frame=self.frame.filter(mask),
@@ -403,7 +402,7 @@ class Evidence:
         )
 
     def where(self, rule: str) -> Evidence:
-        """Return only the rows for which a rule is true, and not unknown.
+        """Return only the rows on which a rule is true; rows on which it is NULL are left out.
 
         Parameters
         ----------
@@ -413,7 +412,7 @@ class Evidence:
         Raises
         ------
         RuleError
-            If it is malformed, not true or false, or reads the outcome or what follows from it.
+            If the rule is malformed, not true or false, or reads the outcome or its consequences.
         InputError
             If a column is missing, or no row is left.
 
@@ -429,7 +428,7 @@ class Evidence:
         if not mask.any():
             raise InputError(f"no row is left where {parsed.sql}")
         whole = parsed.sql if self.selection is None else f"({self.selection}) AND ({parsed.sql})"
-        # models without a row are gone; which columns describe examples, the whole table says
+        # models without a row are gone; the whole table decides which columns describe examples
         return replace(self.take(mask), fixed_models=None, selection=whole)
 
     def select_model(self, *names: str) -> Evidence:
@@ -454,7 +453,7 @@ class Evidence:
         return replace(self.take(rows), fixed_attributes=None, fixed_models=None)
 
     def with_roles(self, roles: Roles) -> Evidence:
-        """Return the same rows under other roles, which decide anew what describes an example."""
+        """Return the same rows under other roles, which may change the attributes of examples."""
         return replace(self, roles=roles, fixed_attributes=None, fixed_models=None)
 
     def without(self, columns: Iterable[str]) -> Evidence:
@@ -469,7 +468,7 @@ class Evidence:
     def without_outcomes(self) -> Evidence:
         """Return the same rows without their outcomes, for finders that must not see them."""
         loss = pl.repeat(None, len(self), dtype=pl.Float64, eager=True).alias("loss")
-        # dropped, not blanked: a finder that reads it by mistake fails instead of finding nothing
+        # dropped, not blanked: a finder that reads it by mistake fails, instead of finding no rule
         frame, names = self.frame.drop(self.roles.outcome), self.attributes
         return replace(self, frame=frame, loss=loss, raw_loss=None, fixed_attributes=names)
 

@@ -11,7 +11,7 @@ from groundfault.base.registry import load_object
 
 
 class Verdict(StrEnum):
-    """What may be said of a candidate."""
+    """Result of judging a candidate."""
 
     CONFIRMED = "confirmed"
     TOO_SMALL = "too_small"
@@ -61,12 +61,12 @@ class Cell:
         return self.off_errors / self.off if self.off else None
 
     def swap(self, effect: str = "risk_difference") -> Cell:
-        """Return the numbers of the other side: on and off have changed places.
+        """Return the numbers with on and off exchanged.
 
         Parameters
         ----------
         effect : {"risk_difference", "risk_ratio", "odds_ratio"}
-            What the interval is of.
+            The effect that the interval is for.
         """
         interval = None if self.interval is None else _swap_interval(self.interval, effect)
         return replace(
@@ -82,7 +82,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Estimate:
-    """An effect that had to pass a bar to be confirmed, with that accounted for.
+    """An effect corrected for the bar that it had to pass to be confirmed.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Estimate:
     interval: tuple[float, float]
 
     def swap(self, effect: str = "risk_difference") -> Estimate:
-        """Return the estimate of the other side: on and off have changed places.
+        """Return the estimate with on and off exchanged.
 
         Parameters
         ----------
@@ -124,15 +124,15 @@ class Elsewhere:
     n : int
         Units elsewhere.
     change : float
-        Mean loss of the second model minus that of the first, there.
+        Mean loss of the second model minus mean loss of the first, elsewhere.
     difference : float
         Change on the slice minus change elsewhere.
     interval : pair of float
-        Of the difference, for this finding alone.
+        Interval for the difference, for this finding alone.
     p_adjusted : float
-        Two-sided, that the two changes are the same, adjusted for all tested candidates.
+        Two-sided p-value for equal changes, adjusted for all tested candidates.
     differs : bool
-        Whether that is at most the level of the plan.
+        Whether ``p_adjusted`` is at most the level of the plan.
     """
 
     n: int
@@ -145,12 +145,12 @@ class Elsewhere:
 
 @dataclass(frozen=True)
 class Opposite:
-    """What holds for exactly the units that a candidate is defined for and leaves out.
+    """The opposite rule: it matches the units on which a candidate is false.
 
     Attributes
     ----------
     name, rule, meaning : str
-        Such as ``n_words <= 12``, and "n_words is at most 12".
+        For example ``n_words <= 12``, and "n_words is at most 12".
     """
 
     name: str
@@ -171,36 +171,37 @@ class Finding:
         The model, or the kind of change between two; empty for a single outcome.
     verdict : Verdict
     reason : str
-        Why, in a few words; starts with the codes where there are some.
+        Reason for the verdict in a few words; codes come first.
     sentence : str
-        What may be said, in full.
+        The result in a full sentence.
     discovery, full : Cell
-        Numbers on the discovery units (selected: read with the winner's curse in mind) and on all
-        units.
+        Numbers on the discovery units and on all units. The discovery numbers are too optimistic
+        for findings selected on them (winner's curse).
     holdout : Cell or None
         Numbers on held-out units; None for judges that hold nothing out.
     aliases : tuple of str
-        Candidates true for the same units; those prefixed "not " for exactly the others.
+        Candidates that match the same units; with the prefix "not ", exactly the other units.
     representative : str or None
         The stronger confirmed finding that this one is grouped under, because the data cannot
-        separate the two; None for representatives themselves and for the unconfirmed. See
+        separate the two; None for representatives and for unconfirmed findings. See
         `groundfault.auditing.results.find_representatives`.
     decoys : float or None
         Decoys expected at or above this discovery effect.
     sensitivity : dict of str to str
-        Verdicts had all unscored observations failed, or all passed; empty where none was unscored.
+        Verdicts had all unscored observations failed, or all passed; empty if all were scored.
     frequency : float or None
-        Share of repeated random splits in which it was confirmed. Not a probability of being true.
+        Share of repeated random splits that confirm the finding. Not the probability that it is
+        true.
     estimate : Estimate or None
-        The effect with what a confirmation asks for accounted for; None where it is not confirmed,
-        and where the judge does not say what it asks for.
+        The effect, corrected for the selection by the bar of a confirmation; None if the finding is
+        not confirmed or the judge does not state its bar.
     opposite : Opposite or None
-        The other side in words, of a confirmed finding of less frequent failures, where that is as
-        natural: of cuts of numbers, and of flags that hold for most units. Failures are more
-        frequent on that side, and the finding is told so.
+        Given for a confirmed finding of less frequent failures whose opposite rule is as natural:
+        cuts of numbers, and flags that are true for most units. Reports then describe the opposite
+        side, on which failures are more frequent.
     elsewhere : Elsewhere or None
-        Of a candidate that was tested in a comparison, else None. The cells of a comparison have
-        the second model on the slice as "on" and the first model there as "off", so that a lift is
+        Given for a candidate tested in a comparison. The cells of a comparison count the second
+        model on the slice as "on" and the first model on the slice as "off", so that the lift is
         the change.
     """
 
@@ -242,32 +243,32 @@ class Finding:
 
     @property
     def confirmed(self) -> bool:
-        """Return whether it may be reported."""
+        """Return whether the finding is confirmed."""
         return self.verdict is Verdict.CONFIRMED
 
     @property
     def is_less_frequent(self) -> bool:
-        """Return whether failures are less frequent when it holds, on the units that decide."""
+        """Return whether failures are less frequent on the slice, among the units that decide."""
         return ((self.holdout or self.full).lift or 0.0) < 0
 
     @property
     def is_strength(self) -> bool:
-        """Return whether it says where a model does better, and not where it does worse.
+        """Return whether the finding describes where a model does better, not where it fails.
 
-        Failures are less frequent when it holds, and its other side has no words of its own.
+        Failures are less frequent on the slice, and the other side has no rule of its own.
         """
         return self.is_less_frequent and self.opposite is None
 
     def face_failures(self, effect: str = "risk_difference") -> Finding:
-        """Return the finding of the side on which failures are more frequent, where that has words.
+        """Return the finding for the side with more frequent failures, if that side has a rule.
 
-        Name, rule, meaning and numbers are then those of the other side, and `opposite` is the
-        candidate; every other finding is returned as it is.
+        A finding with an `opposite` and less frequent failures exchanges name, rule, meaning and
+        numbers with it. Every other finding is returned unchanged.
 
         Parameters
         ----------
         effect : {"risk_difference", "risk_ratio", "odds_ratio"}
-            What intervals are of.
+            The effect that the intervals are for.
         """
         if self.opposite is None or not self.is_less_frequent:
             return self

@@ -1,4 +1,4 @@
-"""What a judge is, and what its two steps give back."""
+"""The protocol of a judge, and the results of its two steps."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ ErrorRate = Literal["family-wise", "false discovery", "none"]
 
 @dataclass(frozen=True)
 class Screening:
-    """A judge's answer on the units it has seen; arrays of shape (H,), a hypothesis each.
+    """A judge's result on the units it screens; arrays have shape (H,), one value a hypothesis.
 
     Attributes
     ----------
     survives : bool array
-        For a judge with a holdout, what goes on to it; for one without, what is confirmed.
+        With a holdout, whether the hypothesis is tested on it; without one, whether it is
+        confirmed.
     p, p_adjusted : float64 arrays, optional
         Two-sided permutation p-values, and their adjustment for multiplicity where the judge makes
         one.
     floor : Floor, optional
     decoys : float64 array, optional
-        Decoys expected at or above each hypothesis' own effect.
+        Expected number of decoys with at least the effect of each hypothesis.
     too_small : bool array, optional
-        Of a judge without a holdout: what would be confirmed but for the least effect that the plan
-        asks for.
+        For a judge without a holdout: hypotheses that only the plan's least effect keeps from being
+        confirmed.
     """
 
     survives: Bools
@@ -47,18 +48,19 @@ class Screening:
 
 @dataclass(frozen=True)
 class ConfirmationBar:
-    """What one true hypothesis among null ones has to pass on the units that a judge screens.
+    """The bar that one true hypothesis among null ones has to pass on the units a judge screens.
 
     Attributes
     ----------
     level : callable, optional
-        Of a judge that holds nothing out: the largest two-sided p-value that it confirms, as a
-        function of a hypothesis' support and of how many others are confirmed beside it.
+        For a judge without a holdout: the largest two-sided p-value that it confirms, as a function
+        of a hypothesis' support and of the number of other confirmed hypotheses.
     floors : float64 array, shape (R,)
         The least size of effect that passes, on the scale of
         `groundfault.stats.contingency.ContingencyTables.score`, in R equally likely null worlds.
     rivals : int64 array, shape (R,)
-        How many null hypotheses pass the screen of a judge with a holdout, in each.
+        For a judge with a holdout: the number of null hypotheses that pass its screen in each of
+        these worlds.
     """
 
     level: Callable[[int, int], float] | None = None
@@ -68,34 +70,34 @@ class ConfirmationBar:
 
 @runtime_checkable
 class Judge(Protocol):
-    """A rule that says which hypotheses stand.
+    """A rule that decides which hypotheses are confirmed.
 
     Attributes
     ----------
     name : str
     confirmation : {"gate", "exact", "none"}
-        What a survivor has to pass on the holdout: the paper's gate (support, same sign, least
-        effect); the gate and an exact one-sided p-value under Holm; or nothing, because the judge
-        uses all units at once.
+        The test of a survivor on the holdout: the paper's gate (support, same sign, least effect);
+        the gate and an exact one-sided p-value under Holm; or no test, because the judge uses all
+        units at once.
     lift_ranked : bool
-        Whether rare candidates compete with common ones by size of lift, which calls for a
-        prevalence window.
+        Whether rare candidates compete with common ones by size of lift, which needs a prevalence
+        window.
     distinct : bool
         Whether duplicates and complements count once.
 
     Notes
     -----
-    A judge that can compare two models says so by an attribute ``compares`` that is true: its
-    `screen` then gets `groundfault.core.pairs.Pairs`, and tests their changes.
+    A judge that can compare two models has an attribute ``compares`` that is true. Its `screen`
+    then gets `groundfault.core.pairs.Pairs` and tests the changes between the models.
 
-    A judge says by an attribute ``bounds``, an `ErrorRate`, which rate of false confirmations it
-    bounds: the family-wise one at the plan's alpha, the false discovery rate at its q, or none.
-    Nothing is guaranteed in the name of a judge without it.
+    A judge states the rate of false confirmations that it bounds in an attribute ``bounds``, an
+    `ErrorRate`: the family-wise error rate at the plan's alpha, or the false discovery rate at its
+    q. For a judge without the attribute, the report guarantees no error rate.
 
-    A judge that can say what a true hypothesis has to pass has a method ``find_bar`` of the
-    arguments of `screen`. It gives a `ConfirmationBar` and reads nothing of the losses but what
-    stays the same in another order. From it come the least lift that an audit detects and, where
-    nothing is held out, estimates that account for the bar; of a judge without it, neither is said.
+    A judge that knows its bar has a method ``find_bar`` with the arguments of `screen`. The method
+    returns a `ConfirmationBar` and may read only statistics of the losses that do not depend on
+    their order. An audit uses the bar for the least lift that it detects and, without a holdout,
+    for estimates corrected for selection. For a judge without the method, it reports neither.
     """
 
     @property
@@ -118,7 +120,7 @@ class Judge(Protocol):
 
 
 def bounded_rate(judge: Judge) -> ErrorRate | None:
-    """Return the error rate that a judge says it bounds; None if it does not say."""
+    """Return the error rate that a judge says it bounds; None if it states no rate."""
     rate: ErrorRate | None = getattr(judge, "bounds", None)
     return rate
 
@@ -126,7 +128,7 @@ def bounded_rate(judge: Judge) -> ErrorRate | None:
 def find_bar(
     judge: Judge, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
 ) -> ConfirmationBar | None:
-    """Return what a judge asks of one true hypothesis among null ones; None if it does not say."""
+    """Return a judge's bar for one true hypothesis among null ones; None if it states no bar."""
     method = getattr(judge, "find_bar", None)
     if method is None or not len(hypotheses):
         return None

@@ -18,9 +18,9 @@ from groundfault.stats.contingency import ContingencyTables
 class Pairs(Units):
     """Marks with the losses of two models on the same units.
 
-    `losses` are those of the second model, and the null is that within each unit the two could be
-    swapped. Judges of single models permute units, which is no valid null here: how much the two
-    differ by chance depends on how hard a unit is.
+    `losses` holds the losses of the second model. The null hypothesis is that the two losses of
+    each unit are exchangeable. Judges of single models permute units instead, which is not valid
+    here: how much two models differ by chance depends on how hard a unit is.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Pairs(Units):
     def of_models(cls, marks: Marks, losses: Floats) -> Pairs:
         """Join marks with the losses of two models, shape (2, m), NaN where not scored.
 
-        A unit that either model was not scored on is left out for both.
+        A unit without a score for one of the models is left out for both.
         """
         both = ~np.isnan(losses).any(axis=0)
         units = Units.of(marks, np.where(both, losses, np.nan))
@@ -84,7 +84,7 @@ class Pairs(Units):
 
 
 def clip_changes(losses: Floats, *, less: bool) -> Floats:
-    """Return how much worse each unit is with the second model, or with ``less`` better; else 0.
+    """Return how much worse each unit is with the second model, or better if ``less``; else 0.
 
     Parameters
     ----------

@@ -36,12 +36,12 @@ ALWAYS_SEALED = frozenset(
 default, so that a new setting changes no older seal."""
 
 AUTO = "auto"
-"""The judge of a plan that leaves it to the audit: what finders see decides."""
+"""Lets the audit choose the judge: the choice depends on whether finders look at outcomes."""
 
 __getattr__ = rename_attributes(__name__, {"exact": "groundfault.core.plan:to_fraction"})
 
 MAX_PERMUTATIONS = 10_000_000
-"""A hundred times what any p-value that is reported needs."""
+"""A hundred times the number that any reported p-value needs."""
 
 MAX_DEPTH = 3
 """Conditions that a rule of a failure mode may join."""
@@ -49,7 +49,7 @@ MAX_DEPTH = 3
 
 @dataclass(frozen=True)
 class _Range:
-    """Numbers that a setting may be: from low to high, without these two if it is open."""
+    """Range of the numbers allowed for a setting; low and high are excluded if it is open."""
 
     low: int
     high: int | None = None
@@ -90,7 +90,7 @@ _DRAWS = {"range": _Range(1, MAX_PERMUTATIONS)}
 
 
 class NamedJudge(Protocol):
-    """What a plan knows of a judge; `groundfault.core.judge.Judge` is all of it."""
+    """The part of a judge that a plan uses; see `groundfault.core.judge.Judge` for the rest."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -110,8 +110,8 @@ class Plan:
     judge : str or Judge
         Judge: the rule that confirms or not; auto takes max-t on all units, or split-holm where a
         finder looks at outcomes. A name, see `groundfault.judges.NAMES`, or a judge; ``auto`` also
-        takes ``split-holm`` where a setting asks for a holdout. Of a judge the settings and the
-        seal hold its name, and the dataclass fields that are not at their default.
+        takes ``split-holm`` where a setting asks for a holdout. The settings and the seal record a
+        judge by its name and the dataclass fields that differ from their defaults.
     q : number
         False-discovery rate that screens, bh and by aim at, between 0 and 1.
     alpha : number
@@ -134,16 +134,16 @@ class Plan:
     min_on_total : int
         Smallest number of units on a slice in both parts together.
     hold_min_on : int, optional
-        Smallest number of holdout units on a slice; default as in the discovery part.
+        Smallest number of holdout units on a slice; defaults to the discovery part's number.
     hold_min_off : int, optional
-        Smallest number of holdout units off a slice; default as in the discovery part.
+        Smallest number of holdout units off a slice; defaults to the discovery part's number.
     prevalence : pair of numbers, optional
         Smallest and largest share of units on a slice; the default depends on the judge. It is
-        0.10 to 0.90 for judges that rank by lift, and 0 to 1 for those that rank by p-value.
+        0.10 to 0.90 for judges that rank by lift, and 0 to 1 for judges that rank by p-value.
     scope : {"discovery", "full"}
         Units whose counts decide which candidates are eligible.
     decoys : int, optional
-        Draw so many decoys at random instead of computing the floor exactly. For reproduction.
+        Draw this many decoys at random instead of computing the floor exactly. For reproduction.
     correction : {"none", "paper", "inside"}
         Place where +1 is added for decoys drawn at random. See
         `groundfault.stats.decoys.scaled_counts`.
@@ -153,25 +153,25 @@ class Plan:
         Number of random splits of multisplit-e.
     holdout_axis : {"examples", "models", "time", "groups"}
         Axis along which to hold out: examples at random, models, the latest examples, or groups.
-        The results of held-out models alone are judged; groups need a group column.
+        Only the results of held-out models are judged; groups need a group column.
     holdout_column : str, optional
         Column of times, for the axis time: the latest examples are held out.
     holdout_models : tuple of str
         Model to hold out, for the axis models; default drawn at random.
     judge_settings : mapping, optional
-        Settings of a judge that is named.
+        Settings for a judge given by name.
     depth : {1, 2, 3}
         Largest number of conditions in the rule of a failure mode.
     bars : {"permutation", "bonferroni"}
-        The price that rules of failure modes pay for their number. Bonferroni finds fewer, and is
-        exact however columns depend on each other.
+        Correction for the number of rules that are tested for failure modes. Bonferroni finds
+        fewer, and is exact even if columns depend on each other.
     within : tuple of str
-        Hold this column fixed: compare only examples that have the same value. Nothing is proposed
-        about these columns.
+        Hold this column fixed: compare only examples that have the same value. Finders propose no
+        rules about these columns.
 
     Notes
     -----
-    Numbers are compared as the decimals they are written as: a lift of exactly 0.10 reaches 0.10.
+    Numbers are compared as decimals: a lift of exactly 0.10 reaches 0.10.
 
     Raises
     ------
@@ -248,7 +248,7 @@ class Plan:
 
     def _check_judge(self) -> None:
         if self.judge == AUTO and self.judge_settings:
-            raise PlanError("judge_settings are for a judge that is named; auto has none")
+            raise PlanError("judge_settings need a named judge; set judge, for example max-t")
         if isinstance(self.judge, str):
             return
         if not callable(getattr(self.judge, "screen", None)):
@@ -260,7 +260,7 @@ class Plan:
 
     @property
     def asks_for_holdout(self) -> bool:
-        """Return whether a holdout axis, or another share than the default, is set."""
+        """Return whether a holdout axis or a holdout share other than the default is set."""
         return self.holdout_axis != "examples" or self.holdout != Fraction(1, 2)
 
     @property
@@ -299,11 +299,11 @@ class Plan:
         return hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()
 
     def rng(self, purpose: str, counter: int = 0) -> np.random.Generator:
-        """Return a generator for one purpose, whatever other random acts came before."""
+        """Return a generator for one purpose; earlier random draws do not change it."""
         return stream(self.seed, purpose, counter)
 
     def resolve(self, *, lift_ranked: bool, gated: bool) -> Plan:
-        """Fill in what was left to the judge, so that the seal covers it."""
+        """Fill in the settings that depend on the judge, so that the seal covers them."""
         window: tuple[Number, Number] = (
             # a rule that ranks by lift favours rare slices, whose lifts scatter most: the paper's
             # window
@@ -321,25 +321,25 @@ class Plan:
     def discovery_units(self, evidence: Evidence) -> Bools:
         """Return which units are for discovery: bool, shape (units,). The rest are the holdout.
 
-        A split column decides where there is one; else the axis: the latest units are held out, or
-        units, in the order of their names, are drawn by the seed. So the split depends on names,
-        times and seed, and on no order of rows. Where models are held out, this splits the examples
-        that the held-out ones are judged on.
+        A split column decides if there is one. Otherwise the axis decides: the latest units are
+        held out, or the seed draws units in the order of their names. So the split depends on
+        names, times and seed, not on the order of rows. If models are held out, this method splits
+        the examples that the held-out models are judged on.
 
         Raises
         ------
         InputError
             If the split column holds other words than ``discovery`` and ``holdout``, splits a unit,
             or lacks a part; if groups are held out and there is no group column; if the column of
-            times is missing, holds no times, or has one unit at several.
+            times is missing, holds no times, or gives a unit several times.
         """
         if evidence.clusters is not None and (evidence.roles.split or self.holdout_column):
             # copies are split as the example that they are named after
             return self.discovery_units(evidence.without_clusters())[find_cluster_leaders(evidence)]
         if self.holdout_axis == "groups" and evidence.roles.group is None:
             raise InputError(
-                "groups are to be held out, and no column says what they are; name it with group= "
-                "or --group"
+                "groups cannot be held out without a group column; name the column with group= or "
+                "--group"
             )
         if evidence.roles.split is None and self.holdout_column is not None:
             return earlier_units(evidence, self.holdout_column, float(self.holdout))
@@ -369,8 +369,8 @@ class Plan:
         if unknown:
             some = ", ".join(models[:12]) + (", ..." if len(models) > 12 else "")
             raise InputError(
-                f"model {unknown[0]!r} is to be held out, and there are no results of it; the "
-                f"models are {some or 'not named: there is no model column'}"
+                f"model {unknown[0]!r} cannot be held out: the evidence has no results of this "
+                f"model; the models are {some or 'not named: there is no model column'}"
             )
         holdout = set(self.holdout_models)
         if not holdout:
@@ -403,8 +403,8 @@ def _read_split(evidence: Evidence, column: str) -> Bools:
         units = evidence.frame[evidence.roles.group or evidence.roles.id or ""]
         unit = units.filter(index == divided[0])[0]
         raise InputError(
-            f"split column {column!r} puts {unit!r} into both parts; one unit must be wholly in "
-            "one of them"
+            f"split column {column!r} puts {unit!r} into both parts; all rows of a unit must be in "
+            "the same part"
         )
     if votes.sum() in (0, len(words)):
         raise InputError(
@@ -414,12 +414,13 @@ def _read_split(evidence: Evidence, column: str) -> Bools:
 
 
 def to_fraction(value: Number, name: str = "the number") -> Fraction:
-    """Return a number as the rational it is written as: 0.1 is 1/10.
+    """Return a number as an exact fraction: 0.1 is 1/10.
 
     Raises
     ------
     PlanError
-        If it is no number, or has more than `_MAX_DIGITS` digits before or after the point.
+        If the value is not a number, or has more than `_MAX_DIGITS` digits before or after the
+        point.
     """
     if isinstance(value, Fraction):
         return value
@@ -434,7 +435,7 @@ def to_fraction(value: Number, name: str = "the number") -> Fraction:
 
 
 def _list_settings(judge: NamedJudge) -> dict[str, Any]:
-    """Return the dataclass fields of a judge that are not at their default, but for its name."""
+    """Return the dataclass fields of a judge that differ from their defaults, without its name."""
     if not is_dataclass(judge):
         return {}
     settings: dict[str, Any] = {}

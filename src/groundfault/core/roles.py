@@ -1,4 +1,4 @@
-"""Roles: which column of a table plays which part, and whether it can."""
+"""Roles: the parts that columns of a table play, such as outcome or model, and their checks."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ LISTS = ("ignore", "post_outcome", "during", "allow_leakage")
 """Roles that hold any number of columns, and that a user may name for tables and for logs."""
 
 _OLD_KEYS = {"empty": "null_outcome", "allow_leak": "allow_leakage"}
-"""Names of version 0.1.0 in reports and cards, and what they are called now."""
+"""Names of version 0.1.0 in reports and cards, and the present names."""
 
 
 @rename_fields(**_OLD_KEYS)
 @dataclass(frozen=True)
 class Roles:
-    """Which column plays which part; every other column of the table is an attribute or is ignored.
+    """The roles of columns; every other column of the table is an attribute or is ignored.
 
     Attributes
     ----------
@@ -60,8 +60,8 @@ class Roles:
     ignore : tuple of str
         Column that no finder may use.
     instrument : tuple of str
-        Column that describes the measurement, not the example. Such as length, finish reason or
-        judge.
+        Column that describes the measurement, not the example. Examples are length, finish reason
+        and judge.
     post_outcome : tuple of str
         Column that is a consequence of failing, so no candidate may use it.
     during : tuple of str
@@ -69,12 +69,12 @@ class Roles:
         runs fail, so no rule may use it.
     allow_leakage : tuple of str
         Skip the leakage check for this column, although it predicts the outcome almost perfectly.
-        Other columns that do are taken for consequences of it.
+        Other columns that predict it this well are treated as consequences of the outcome.
     known : tuple of str
-        Column that was known before the answer by the format of the log, such as an input. Readers
-        fill it, never a user.
+        Column that was known before the answer by the format of the log, such as an input. Set by
+        readers, not by you.
     numbered : bool
-        The id is the number of the row: the table has none.
+        Whether ids are row numbers, because the table has no ids.
     count_as_failed : tuple of str
         Count answers of this status as failures, as some leaderboards do: unparsed, refused, error
         or missing. BFCL counts answers without a call, SWE-bench runs without a patch.
@@ -121,8 +121,7 @@ class Roles:
         return tuple(dict.fromkeys(column for column in columns if column is not None))
 
     def join(self, group: str | None, split: str | None, lists: Mapping[str, Any]) -> Roles:
-        """Return the roles with further columns: a group or split in place of these, lists beside
-        these.
+        """Return the roles with another group or split, and with columns added to the lists.
 
         Parameters
         ----------
@@ -137,14 +136,14 @@ class Roles:
         return replace(self, group=group or self.group, split=split or self.split, **columns)
 
     def require_selectable(self, columns: Iterable[str], names: Sequence[str]) -> None:
-        """Raise unless rows may be selected by these columns, of those named that there are.
+        """Raise unless rows may be selected by these columns.
 
         Raises
         ------
         InputError
-            If one is not there.
+            If a column is missing.
         RuleError
-            If one says how an answer was scored, or follows from it.
+            If a column says how an answer was scored, or is a consequence of the outcome.
         """
         for column in columns:
             if column not in names:
@@ -201,7 +200,7 @@ def check_shape(frame: pl.DataFrame, roles: Roles, where: str) -> None:
 
 
 def add_id(frame: pl.DataFrame, roles: Roles) -> Roles:
-    """Give the table an id column, in place: the rows' numbers where none is named."""
+    """Add row numbers as an id column, in place, unless the roles name an id column."""
     if roles.id is not None:
         return roles
     name = "row"
@@ -234,17 +233,17 @@ def check_keys(frame: pl.DataFrame, roles: Roles, where: str) -> None:
 
 
 def read_rows(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[Roles, pl.Series, pl.Series]:
-    """Sort a table in place as `sort_rows` does; its roles, and each row's loss and status."""
+    """Sort a table in place by `sort_rows`; return its roles, and each row's loss and status."""
     roles = sort_rows(frame, roles, where)
     return roles, *read_outcomes(frame, roles, where)
 
 
 def sort_rows(frame: pl.DataFrame, roles: Roles, where: str) -> Roles:
-    """Check a table, give it an id, and put its rows in the order of their keys, all in place.
+    """Check a table, give it an id, and sort its rows by their keys, all in place.
 
-    Whatever order a file has, masks, splits and hashes are then the same. A table that somebody
-    else holds is given as its `polars.DataFrame.clone`, which copies no values; of one that nobody
-    else holds, no second copy is ever in memory, but one column's.
+    Masks, splits and hashes then do not depend on the order of rows in a file. If other code still
+    uses the table, pass its `polars.DataFrame.clone`, which copies no values. Otherwise sorting
+    copies only one column at a time.
     """
     check_shape(frame, roles, where)
     roles = add_id(frame, roles)
@@ -285,11 +284,11 @@ def list_parts(frame: pl.DataFrame) -> list[str]:
 
 
 def add_parts(frame: pl.DataFrame, roles: Roles) -> None:
-    """Add, in place, what rules may name of dates and times, lists, structs and hierarchies.
+    """Add columns in place for the parts of dates, times, lists, structs and hierarchies.
 
-    A date gives its day, as in 20240501, its weekday and month, and a time the hour. A list gives
-    its length and whether it has each of its most frequent elements, a struct its fields. A path
-    such as law/contract/sale gives its beginning at each level.
+    Rules may use these columns. A date gives its day, as in 20240501, its weekday and month, and a
+    time the hour. A list gives its length and whether it has each of its most frequent elements, a
+    struct its fields. A path such as law/contract/sale gives its beginning at each level.
     """
     others = {*roles.columns, *roles.apart}
     wholes = [frame[name] for name in frame.columns if name not in others]
@@ -302,7 +301,7 @@ def add_parts(frame: pl.DataFrame, roles: Roles) -> None:
 
 
 def find_part(frame: pl.DataFrame, name: str) -> pl.Series | None:
-    """Return a column, or one that `add_parts` may make of another; None where neither is there."""
+    """Return a column, or one that `add_parts` may make from another; None if neither exists."""
     if name in frame.columns:
         return frame[name]
     for whole in frame:
@@ -310,7 +309,7 @@ def find_part(frame: pl.DataFrame, name: str) -> pl.Series | None:
         if rest.startswith("has ") and isinstance(whole.dtype, pl.List):
             return whole.cast(pl.List(pl.String)).list.contains(rest.removeprefix("has "))
         if rest != name:
-            # of few rows there are levels, too
+            # also levels of few rows
             parts = [part.alias(f"{whole.name}.{one}") for one, part in _split(whole, 0)]
             found = find_part(pl.DataFrame(parts), name)
             if found is not None:
@@ -380,7 +379,7 @@ def _split_levels(values: pl.Series, per_group: int) -> Iterator[tuple[str, pl.S
 
 
 def read_outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Series, pl.Series]:
-    """Return loss and status of every row; raises `InputError` where one cannot be told."""
+    """Return loss and status of every row; raise `InputError` for a row without a clear status."""
     raw = frame[roles.outcome]
     words = raw.drop_nulls()
     if len(words) and not (raw.dtype.is_numeric() or raw.dtype == pl.Boolean):
@@ -427,7 +426,7 @@ def count_failed_statuses(frame: pl.DataFrame, roles: Roles) -> dict[str, int]:
 
 
 def _check_countable(roles: Roles, where: str) -> list[str]:
-    """Return the statuses that count as failures; raises unless some row may have each."""
+    """Return the statuses that count as failures; raise if a status is one that no row can have."""
     for name in roles.count_as_failed:
         if name not in COUNTABLE:
             raise InputError(

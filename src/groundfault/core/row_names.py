@@ -1,4 +1,4 @@
-"""Row names: what observations and units are known by, so that they are known again elsewhere."""
+"""Row names: identify observations and units, so that other evidence can be matched with them."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _LOG = "log"
 
 
 def sampler_of(evidence: Evidence, bound: int = EVERY_PLACE) -> Callable[[str], RowSample]:
-    """Return who samples the outcomes of some evidence for a ledger, given the ledger's salt.
+    """Return a function that samples outcomes of evidence for a ledger, given the ledger's salt.
 
     Parameters
     ----------
     evidence : Evidence
     bound : int
-        Where it has only the rows of a table up to a place in the order that samples are taken in,
-        that place.
+        Where the evidence has only part of a table's rows: the last place it includes, in the order
+        in which samples are taken.
 
     Notes
     -----
-    Rows are known by id, model and repeat. Where the table has no ids, numbers of rows would say
-    nothing once a row is left out: there they are known by their columns of plain values, and rows
-    that are alike in all of them are left out. What was not scored has no outcome that could be
-    the same. Where rows are from logs, their answers are known by log and key, too.
+    Rows are identified by id, model and repeat. Without ids, row numbers would change once a row is
+    left out. Rows are then identified by their columns of plain values, and rows that are equal in
+    all these columns are left out. Unscored rows are left out, because they have no outcome to
+    compare. Answers of rows from logs are also identified by log and key.
     """
 
     @cache
@@ -53,8 +53,7 @@ def sampler_of(evidence: Evidence, bound: int = EVERY_PLACE) -> Callable[[str], 
 
 
 def find_cluster_leaders(evidence: Evidence) -> Places:
-    """Return for each unit the place of the example that it is named after, of those without
-    clusters.
+    """Return for each unit the place of the example that it is named after, among all examples.
 
     Whole numbers from 0, shape (units,), in the order of `Evidence.unit_names`.
     """
@@ -64,7 +63,7 @@ def find_cluster_leaders(evidence: Evidence) -> Places:
 
 
 def _name_logs(evidence: Evidence) -> pl.Series | None:
-    """Return the digest of each row's log; None where the rows are from none."""
+    """Return the digest of each row's log; None if the rows are not from logs."""
     account, frame = evidence.account, evidence.frame
     if account is None or _LOG not in frame.columns or not frame[_LOG].dtype.is_integer():
         return None
@@ -83,7 +82,7 @@ def _name_rows(evidence: Evidence) -> pl.Series:
         texts = [pl.col(c).cast(pl.String) for c in key]
         return frame.select(pl.struct(texts).struct.json_encode()).to_series()
     hidden = {roles.id, roles.outcome, roles.status, *roles.ignore}
-    # lists and bytes tell rows apart too, but not every type of them can be written as text
+    # lists and bytes also tell rows apart, but some of their types cannot be written as text
     columns = [
         c
         for c, dtype in sorted(frame.schema.items())

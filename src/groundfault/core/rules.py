@@ -2,15 +2,15 @@
 
 A rule is read by ``sqlglot`` and may contain only what `_ALLOWED` names: comparisons, logic,
 arithmetic, and functions of one row. Sub-queries, statements, window functions and anything else
-are refused before they reach an engine. What turns NULL into a value of its own accord is left out
-on purpose (``CASE ... ELSE``, ``CONCAT``, ``STRPOS``, ``GREATEST``, ``IS TRUE``): with it a missing
-value would silently count as "off". ``COALESCE`` and ``IS NULL`` say it openly. A quotient by zero
-is NULL; functions that are undefined in places (roots, logarithms) are left out, because engines
-differ in what their results compare as.
+are refused before they reach an engine. Expressions that turn NULL into a value (``CASE ... ELSE``,
+``CONCAT``, ``STRPOS``, ``GREATEST``, ``IS TRUE``) are left out on purpose: a missing value would
+silently count as "off". ``COALESCE`` and ``IS NULL`` do it visibly. A quotient by zero is NULL.
+Functions that are undefined in places (roots, logarithms) are left out, because engines compare
+their undefined results differently.
 
-Patterns of LIKE are PostgreSQL's: ``%`` is any text, ``_`` any character, and a backslash takes its
-successor. Engines differ in what escapes what, polars knows no escape at all, so a pattern that
-needs one becomes a regular expression."""
+Patterns of LIKE are PostgreSQL's: ``%`` is any text, ``_`` any character, and a backslash escapes
+the next character. Engines differ in their escapes, and polars has no escape at all, so a pattern
+that needs one becomes a regular expression."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import polars as pl
     from sqlglot import exp
 
-# a list of what is safe, not of what is not: no subqueries, no functions of other rows, no files
+# a list of the safe expressions: no subqueries, no functions of other rows, no files
 _ALLOWED = frozenset(
     "Column Identifier Literal Boolean Null Paren Tuple "
     "And Or Not EQ NEQ GT GTE LT LTE Is In Between Like ILike Escape "
@@ -40,7 +40,7 @@ _ALLOWED = frozenset(
 # characters; the parser's time grows faster than the text
 _LONGEST = 20_000
 ESCAPE = "\\"
-# what stands for something else in a regular expression; to escape a letter would be an error
+# characters with a meaning in a regular expression; to escape a letter would be an error
 _SIGNS = frozenset("\\.+*?()|[]{}^$#&-~")
 
 
@@ -51,7 +51,7 @@ def use_backslash(pattern: str, escape: str) -> str:
     ----------
     pattern : str
     escape : str
-        One character; empty for none.
+        One character, or empty for no escape.
 
     Raises
     ------
@@ -148,7 +148,7 @@ class Rule:
         return _parse(text)
 
     def to_polars(self) -> pl.Expr:
-        """Return the rule as a polars expression; NULL where it is neither true nor false."""
+        """Return the rule as a polars expression of true, false and NULL."""
         import polars as pl
 
         try:
@@ -157,12 +157,12 @@ class Rule:
             raise RuleError(f"cannot evaluate {self.sql!r}: {first_line(error)}") from None
 
     def evaluate(self, frame: pl.DataFrame) -> pl.Series:
-        """Evaluate the rule for each row of a table: Boolean, NULL where it is neither.
+        """Evaluate the rule for each row of a table as true, false or NULL.
 
         Raises
         ------
         RuleError
-            If it cannot be evaluated there, or comes to something else than true or false.
+            If it cannot be evaluated on the table, or its values are not true or false.
         """
         import polars as pl
 
@@ -210,8 +210,7 @@ def _parse(text: str) -> Rule:
         or set(_filled(select)) - {"expressions"}
     ):
         raise RuleError(
-            f'{_short(text)} must be one true/false expression such as "n_words > 400", and '
-            "nothing else"
+            f'{_short(text)} must be a single true/false expression such as "n_words > 400"'
         )
     tree = select.expressions[0]
     for node in tree.walk():
@@ -226,12 +225,12 @@ def _parse(text: str) -> Rule:
         # IS TRUE would hide NULL, which candidates treat by their own setting
         if isinstance(node, exp.Is) and not isinstance(node.expression, exp.Null):
             raise RuleError(
-                f"{_short(text)}: IS goes with NULL or NOT NULL; what is not true is not always "
-                "false"
+                f"{_short(text)}: write IS NULL or IS NOT NULL; for true or false, write the "
+                "condition itself or NOT"
             )
     columns = tuple(sorted({column.name for column in tree.find_all(exp.Column)}))
     if not columns:
-        raise RuleError(f"{_short(text)} reads no column, so it says nothing of any example")
+        raise RuleError(f"{_short(text)} reads no column; a rule must use at least one column")
     for identifier in tree.find_all(exp.Identifier):
         identifier.set("quoted", True)
     for quotient in tree.find_all(exp.Div, exp.Mod):

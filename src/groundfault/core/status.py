@@ -1,4 +1,4 @@
-"""Outcomes: what one observation came to, with "could not be scored" kept apart from "failed"."""
+"""Status of an observation, which keeps "could not be scored" apart from "failed"."""
 
 from __future__ import annotations
 

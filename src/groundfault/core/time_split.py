@@ -11,9 +11,9 @@ from groundfault.errors import InputError
 
 
 def earlier_units(evidence: Evidence, column: str, share: float) -> Bools:
-    """Return units before the point in time that holds out nearest to this share of them.
+    """Return the units before the point in time that holds out about this share of all units.
 
-    All units of one time stay together, so the share is met as nearly as ties allow.
+    All units of one time stay together, so the share is exact only up to ties.
     """
     times = _order_times(evidence, column)
     first, last = np.full((2, evidence.unit_count), np.nan)
@@ -34,7 +34,7 @@ def earlier_units(evidence: Evidence, column: str, share: float) -> Bools:
 
 
 def _order_times(evidence: Evidence, column: str) -> Floats:
-    """Return times of the rows as numbers whose order is that of the times."""
+    """Return times of the rows as numbers in the same order."""
     if column not in evidence.frame.columns:
         raise InputError(
             f"there is no column {column!r} of times; the columns are "
@@ -57,7 +57,7 @@ def _order_times(evidence: Evidence, column: str) -> Floats:
 
 
 def _parse_times(words: pl.Series) -> pl.Series | None:
-    """Return dates or times from ISO 8601 words; None where some are neither."""
+    """Return dates or times from ISO 8601 words; None if a word is not a date or time."""
     for form in ("%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f%#z"):
         plain = words.str.replace(" ", "T", literal=True)
         times = plain.str.to_datetime(form, strict=False)

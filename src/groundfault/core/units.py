@@ -40,13 +40,13 @@ class Marks:
     on : uint64 array, shape (L, W)
         Packed: unit ``u`` has the property.
     valid : uint64 array, shape (L, W), or None
-        Packed: the candidate is defined for unit ``u``; None where all are, everywhere.
+        Packed: the candidate is defined for unit ``u``; None if all are defined everywhere.
     unusable : tuple of str, length L
-        Why a candidate cannot be tested at all ("missing", "varies_within_group"); empty where it
-        can.
+        Reason that a candidate cannot be tested at all ("missing", "varies_within_group"); empty
+        if it can be tested.
     empty : uint64 array, shape (L, W), or None
-        Packed: the rule has no value for unit ``u``, which is then off or left out; None where
-        every rule has one everywhere.
+        Packed: the rule is NULL on unit ``u``, which is then off or left out; None if no rule is
+        NULL anywhere.
     """
 
     size: int
@@ -62,7 +62,7 @@ class Marks:
         Raises
         ------
         RuleError
-            If a rule reads a column the evidence lacks, or does not come to true or false.
+            If a rule reads a column the evidence lacks, or is not true or false.
         """
         library.require_columns(evidence.frame.columns, where="the evidence")
         if evidence.clusters is not None:
@@ -153,12 +153,12 @@ class Units:
     losses : int64 or float64 array, shape (M, m)
         One row an outcome, in units of 1/``denominator``; 0 where not scored.
     scored : bool array, shape (M, m), or None
-        Where there is a loss; None where all are.
+        Whether there is a loss; None if all units are scored.
     denominator : int
         Losses are whole multiples of 1/``denominator``; 0 where they share no grid.
     strata : int64 array, shape (m,), or None
-        Size classes of groups, where they differ: the mean of many rows varies less than that of
-        one, so that only units of like size are exchangeable.
+        Size classes of groups, if sizes differ: the mean of many rows varies less than a single
+        row, so that only units of similar size are exchangeable.
     """
 
     marks: Marks
@@ -223,7 +223,7 @@ class Units:
     def null_distributions(
         self, hypotheses: Places, *, pooled: bool
     ) -> tuple[NullDistributions, Places, Floats]:
-        """Return distinct null distributions, which of them each hypothesis has, and their
+        """Return distinct null distributions, the place of each hypothesis' one, and their
         counts."""
         margins = self.tables[hypotheses]
         # zeros and ones: hypergeometric, so that counts alone tell the distribution
@@ -267,9 +267,9 @@ class Units:
         return self.marks.sum_values((self.losses / (self.denominator or 1)) ** 2)
 
     def describe_losses(self) -> tuple[float, float | None]:
-        """Return mean loss of what was scored, and its variance where losses are not 0/1.
+        """Return the mean loss of scored units, and its variance unless losses are 0/1.
 
-        Both are NaN, or none, where nothing was scored.
+        Without scored units the mean is NaN and the variance None.
         """
         values = self.losses / (self.denominator or 1)
         present = values if self.scored is None else values[self.scored]
@@ -279,7 +279,7 @@ class Units:
         return float(present.mean()), variance
 
     def shuffle(self, rng: np.random.Generator) -> Units:
-        """Return a null world: all losses of a unit move together, to a unit of its stratum."""
+        """Return a null world: all losses of a unit move together to a unit of the same stratum."""
         if self.strata is None:
             order = rng.permutation(len(self))
         else:
@@ -320,7 +320,7 @@ class Units:
         expected : float64 array, shape (h,)
             Their expected sums.
         sums : float64 array, shape (b, h)
-            Some of their sums; over all that is yielded for a population, ``draws`` of them.
+            Random sums for these hypotheses. Each population gets ``draws`` of them in all.
         """
         for inside, outcome, positions in self.populations(hypotheses):
             units = np.flatnonzero(inside)
@@ -354,9 +354,9 @@ def average_losses(evidence: Evidence) -> Floats:
 
 
 def count_scored_rows(evidence: Evidence) -> Ints:
-    """Return how many rows of each unit were scored, for the model with most: shape (units,).
+    """Return the number of scored rows of each unit, for the model with most: shape (units,).
 
-    Copies of an example add none: their mean varies as much as one of them.
+    Copies of an example do not count: their mean varies as much as a single copy.
     """
     if evidence.clusters is not None:
         return count_scored_rows(evidence.without_clusters())[find_cluster_leaders(evidence)]
@@ -373,7 +373,7 @@ def classify_sizes(rows: Ints) -> Ints | None:
 
 
 def number_sizes(rows: Ints) -> Ints:
-    """Return the class of each number of rows: means of like many rows have like variances."""
+    """Return the class of each number of rows; means within a class have similar variances."""
     # the exponent of two
     return np.frexp(np.maximum(rows, 1))[1].astype(np.int64)
 
@@ -423,8 +423,8 @@ def _boolean(column: pl.Series, candidate: Candidate, rows: int) -> pl.Series:
 def _unit_values(
     evidence: Evidence, candidate: Candidate, column: pl.Series
 ) -> tuple[Bools, Bools | None, Bools | None, str]:
-    """Return a candidate's value on each unit, where it is defined and has none, why it is
-    untestable."""
+    """Return a candidate's value on each unit, where it is defined, where it is empty, and the
+    reason if it is untestable."""
     missing = column.is_null()
     reason = ""
     defined = empty = None
@@ -449,7 +449,7 @@ def _unit_values(
         None if rows is None else np.bincount(index, weights=rows, minlength=count)
         for rows in (defined, empty)
     )
-    # a property of some rows of a unit says nothing of its mean loss
+    # a property of only some rows of a unit does not describe its mean loss
     if np.any((votes > 0) & (votes < size)):
         reason = reason or "varies_within_group"
     defined, empty = None if whole is None else whole == size, None if gaps is None else gaps > 0
