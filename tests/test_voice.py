@@ -28,14 +28,18 @@ PARTS = {
     "tutorials": sorted((DOCS / "tutorial").glob("*.md")),
     "how-tos": sorted((DOCS / "how-to").glob("*.md")),
     "reference": sorted((DOCS / "reference").glob("*.md")),
-    "explanation": sorted((DOCS / "explanation").rglob("*.md")),
+    "explanation": [
+        page for page in sorted((DOCS / "explanation").glob("*.md")) if page.stem not in OFF
+    ],
+    "files of the repository": [DOCS / "explanation" / f"{name}.md" for name in OFF],
 }
 LIMITS = {
     "README": (1.0, 1.0, 14.5, 16.0),
     "tutorials": (0.6, 0.1, 12.0, 29.0),
-    "how-tos": (1.7, 1.3, 13.0, 12.2),
+    "how-tos": (0.6, 0.3, 12.8, 17.0),
     "reference": (0.6, 0.1, 15.0, 7.5),
-    "explanation": (3.6, 3.8, 16.5, 2.2),
+    "explanation": (1.5, 1.3, 12.5, 10.5),
+    "files of the repository": (4.2, 2.9, 22.0, 0.6),
 }
 
 
@@ -49,7 +53,7 @@ def read_prose(page: Path) -> str:
     return re.sub(r"`[^`]*`", "x", "\n".join(lines))
 
 
-MOST_PAGES, MOST_WORDS = 40, 18_000
+MOST_PAGES, MOST_WORDS = 40, 17_300
 """Of the site, which had 95 pages and 57,000 words."""
 
 
