@@ -2,7 +2,7 @@
 
 All audit the same draws: of the paper's pool, and of prompts that small models with known holes
 answered. A default plan also starts from the failure modes of an earlier audit, of the same model
-or of a sibling without a hole.
+or of a sibling without a hole, and is helped by a cheap grader of each case.
 
 References
 ----------
@@ -49,6 +49,9 @@ EARLIER = 2000
 REPAIRED = "repaired"
 """Worlds in which all groups pass at the threshold, and the earlier modes are no more."""
 
+AT_THRESHOLD = "at the threshold"
+"""Pools of five groups of 40 cases, of each of which exactly as many pass as the threshold asks."""
+
 _SOURCE = (
     "Zhou et al. (2026), Adaptive auditing of AI systems with anytime-valid guarantees, "
     "arXiv:2605.07002"
@@ -59,16 +62,23 @@ _RULES: Mapping[str, dict[str, Any]] = {
     "default": {},
     "prior": {},
     "sibling": {},
+    "pool": {"claim": "declared-groups"},
+} | {
+    f"grader {percent}": {"claim": "declared-groups", "policy": "grader"}
+    for percent in (70, 80, 90)
 }
-_SOLE = ("default", "prior", "sibling")
+_SOLE = tuple(_RULES)[2:]
 """Rules with the bets of a default plan."""
 _PRIORS = ("prior", "sibling")
+_GRADERS = tuple(rule for rule in _RULES if rule.startswith("grader"))
+"""Rules with a grade of each case, pass or fail, right in so many percent of them."""
 _ID = "example_id"
 _PROMPTS, _BELOW, _SHARE = 500, 0.05, 0.05
 _GROUPS = ("task", "language", "number_style", "digits", "negated", "aside")
 _RESAMPLES = 2000
 _WORLDS = 4
-"""Repaired worlds of each model and draw."""
+"""Null worlds of each model and draw."""
+_CASES, _PASSING = 40, 34
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +135,7 @@ def study(
         models = [name for name in data.models if data.holes[name][1] is not None]
         named = models[: QUICK_MODELS if quick else None]
         settings += [(source, name) for source in (FOLDER.name, REPAIRED) for name in named]
+    settings.append((AT_THRESHOLD, "five groups"))
     rounds = [
         {
             f"{source}, {name}, {rule}, draw {draw}": (folder, source, name, rule, draw)
@@ -150,12 +161,15 @@ def _is_run(source: str, rule: str, draw: int) -> bool:
     """Whether a rule audits a draw of a source."""
     if source == "pool":
         return rule not in _PRIORS
+    if source == AT_THRESHOLD:
+        return rule in _GRADERS
     return draw <= HOLE_REPLICATES and (source == FOLDER.name or rule == "prior")
 
 
 def audit_draw(folder: Path, source: str, name: str, rule: str, draw: int) -> Rows:
     """A row for each bet: what an audit by a rule comes to."""
-    here = (_draw_pool if source == "pool" else _draw_prompts)(folder, name, draw)
+    find = {"pool": _draw_pool, AT_THRESHOLD: _draw_at_threshold}.get(source, _draw_prompts)
+    here = find(folder, name, draw)
     pool, details = here.pool, _RULES[rule]
     if details.get("sampling") != "paper":
         # the claim is about the population, for which a policy may know no more than the groups
@@ -171,13 +185,21 @@ def audit_draw(folder: Path, source: str, name: str, rule: str, draw: int) -> Ro
         bet: SequentialPlan(**details, **common, bet=None if bet == "default" else bet)
         for bet in (("default",) if rule in _SOLE else BETS)
     }
-    remembered = CachedPolicy(policy)
+    # grades differ from world to world, by which nothing is remembered
+    remembered = policy if rule in _GRADERS else CachedPolicy(policy)
     worlds = [(here.scores, here.right)]
     if source == REPAIRED:
         worlds = list(_list_worlds(here, name, draw))
+    if source == AT_THRESHOLD:
+        worlds = list(_list_null_worlds(draw))
     rows = []
     for bet, plan in plans.items():
         for scores, right in worlds:
+            if details.get("claim"):
+                below = pool.members @ scores / pool.sizes < here.threshold - 1e-12
+                right = "failure mode found" if below.any() else "audit passed"
+            if rule in _GRADERS:
+                pool = _grade(pool, scores, int(rule.split()[1]), draw)
             audit = SequentialAudit.of(pool, plan, policy=remembered)
             audit.run(lambda query: float(scores[pool.position[query.id]]))  # noqa: B023
             labels = audit.labelled if audit.verdict == right else here.budget
@@ -191,6 +213,28 @@ def _list_worlds(here: Draw, name: str, draw: int) -> Iterator[tuple[NDArray[np.
     for world in range(_WORLDS):
         chance = stream(draw, f"label cost repaired {name}", world).random(len(here.pool))
         yield (chance < here.threshold).astype(np.float64), "audit passed"
+
+
+def _draw_at_threshold(folder: Path, name: str, draw: int) -> Draw:  # noqa: ARG001
+    groups = np.repeat(list("abcde"), _CASES)
+    pool = Pool.from_arrays([f"{i:03d}" for i in range(len(groups))], {"group": groups})
+    return Draw(pool, np.zeros(len(groups)), _PASSING / _CASES, 120, "audit passed")
+
+
+def _list_null_worlds(draw: int) -> Iterator[tuple[NDArray[np.float64], str]]:
+    """Scores of which every group holds exactly as many passes as the threshold asks for."""
+    for world in range(_WORLDS):
+        rng = stream(draw, "label cost at the threshold", world)
+        places = rng.permuted(np.tile(np.arange(_CASES), (5, 1)), axis=1)
+        yield (places < _PASSING).ravel().astype(np.float64), "audit passed"
+
+
+def _grade(pool: Pool, scores: NDArray[np.float64], percent: int, draw: int) -> Pool:
+    """The pool with grades that are right in so many percent of its cases."""
+    is_right = stream(draw, "label cost grader", percent).random(len(pool)) < percent / 100
+    grades = np.where(is_right, scores, 1.0 - scores)[:, None]
+    grades.setflags(write=False)
+    return replace(pool, embedding=grades, embedded=f"grades {percent} {draw}")
 
 
 def _draw_pool(folder: Path, name: str, draw: int) -> Draw:
@@ -265,6 +309,8 @@ def _table(rows: Rows) -> PaperTable:
         "prior from paper": ("earlier audit to paper's rule", "text"),
         "from paper": ("default to paper's rule", "text"),
         "from guaranteed": ("default to its bets", "text"),
+        "pool": ("default, of these cases", "text"),
+        **{rule: (f"with a {rule}% right", "text") for rule in _GRADERS},
         "wrong": ("wrong verdicts", "text"),
     }
     frame = pl.DataFrame(rows)
@@ -274,7 +320,7 @@ def _table(rows: Rows) -> PaperTable:
             compare_rules(part, part["draw"].n_unique()),
         )
         for (source, _), part in frame.group_by("source", "setting", maintain_order=True)
-        if source != REPAIRED
+        if source not in (REPAIRED, AT_THRESHOLD)
     ]
     for source in (FOLDER.name, REPAIRED):
         holes = frame.filter(pl.col("source") == source)
@@ -282,6 +328,10 @@ def _table(rows: Rows) -> PaperTable:
             models = holes["setting"].n_unique()
             label = f"{source}: all {plural(models, 'model')}"
             lines.append(PaperRow(label, compare_rules(holes, models)))
+    nulls = frame.filter(pl.col("source") == AT_THRESHOLD)
+    lines.append(
+        PaperRow(f"{AT_THRESHOLD}: {plural(len(nulls), 'audit')}", compare_rules(nulls, 1))
+    )
     note = (
         "Median labels over draws; where the right verdict did not come, the budget, 250, counts. "
         "Of the paper's four bets the one of lowest median is taken, with its policy and a burn-in "
@@ -289,10 +339,13 @@ def _table(rows: Rows) -> PaperTable:
         "by wrong verdicts; and by ours, with the claim of a default plan. An earlier audit named "
         f"failure modes by {EARLIER:,} other prompts, whose labels are not counted here; a sibling "
         "is a network without a hole. In repaired worlds every prompt passes with the chance that "
-        "is asked for, and the earlier modes are no more. Differences in percent "
+        "is asked for, and the earlier modes are no more. A grade of each case, pass or fail, is "
+        "right in 70, 80 or 90 % of them; these audits are about the cases of the pool, as one of "
+        "the default without grades is. At the threshold each of five groups has exactly as many "
+        "passes as asked for, and every accusation is false. Differences in percent "
         f"with 95 % intervals of {_RESAMPLES:,} bootstrap samples of draws, and of models in the "
         "last line (percentiles). Right is what is so of the accuracies that scores are drawn by, "
-        "or of all 10,000 prompts."
+        "or of all 10,000 prompts, or where an audit is about the cases of the pool, of these."
     )
     return PaperTable("Labels until the right verdict", note, columns, tuple(lines))
 
@@ -319,6 +372,8 @@ def compare_rules(part: pl.DataFrame, units: int) -> dict[str, Value]:
     }
     for rival in ("paper", "guaranteed") if "default" in labels else ():
         here[f"from {rival}"] = _format_saving(labels["default"], labels[rival])
+    for rule in labels.keys() & set(_GRADERS) if "paper" in labels else ():
+        here[rule] = f"{here[rule]}, {_format_saving(labels[rule], labels['paper'], PRIOR_AIM)}"
     if {"paper", "prior"} <= labels.keys():
         here["prior from paper"] = _format_saving(labels["prior"], labels["paper"], PRIOR_AIM)
     wrong = (pl.col("verdict") != pl.col("right")) & (pl.col("verdict") != "inconclusive")

@@ -305,7 +305,7 @@ def test_labels_of_overlapping_groups_count_in_each():
 
 def test_a_declared_group_may_not_be_searched():
     audit = pool_audit(blocks(), threshold=Q, policy=Always(None, items=np.arange(60) < 5))
-    with pytest.raises(PlanError, match="a draw is made from a declared group"):
+    with pytest.raises(PlanError, match="a draw is made from a whole declared group"):
         audit.ask()
 
 

@@ -161,7 +161,7 @@ class CertificateRound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes
     ----------
     items : str, optional
-        The cases it was drawn from, where the policy named no group; hexadecimal digits.
+        The cases it was drawn from, where that was no whole group; hexadecimal digits.
     closed : bool
         Whether its score is there; stored as ``told``.
     log_e : pair
@@ -386,7 +386,10 @@ class Certificate(StoredResult, frozen=True, omit_defaults=True):
         for name, is_sound in zip(names, sound, strict=True):
             own = inside[name][drawn]
             covers = np.array(
-                [p.group is not None and inside[p.group][inside[name]].all() for p in closed],
+                [
+                    p.group is not None and p.items is None and inside[p.group][inside[name]].all()
+                    for p in closed
+                ],
                 dtype=np.bool_,
             )
             size = int(inside[name].sum()) if self.is_about_pool else _ENDLESS

@@ -9,8 +9,9 @@ claim                the model's null             draws                   a scor
                      these were                   cells (`Cells`)
 ``declared-groups``  every declared group of      uniform from the        ``conditional_threshold``:
                      these cases has a mean       unlabelled rest of a    the mean that the
-                     score of at least q, as      group named before the  unlabelled rest must have
-                     they are scored now          draw
+                     score of at least q, as      group, or of a part of  unlabelled rest must have
+                     they are scored now          it, named before the
+                                                  draw
 the same, generated  every category's generator   a fresh case of a       q
 cases                has expected score at least  category named before
                      q
@@ -35,6 +36,13 @@ failure mode.
 
 Draws without replacement are unfair against q itself if the claim is about these cases: a lucky
 start makes the rest worse than q.
+
+Under ``declared-groups`` a policy may also draw from a part of a group that it names before the
+draw, by any knowledge of the cases. Where the part has a share w of the group's unlabelled rest,
+the bet is on 1 - w (1 - score): all other cases of the rest count as passes. No case scores more
+than 1, so under the null the mean of this is at least the threshold of the rest. Such rounds say
+nothing of the auditor's null and do not count there. Of a population only the cases at hand are
+known to lie in the part or outside of it, so the claim ``population`` has no such draws.
 
 ``literal`` is the null of the paper. It holds if and only if the worst epsilon N cases together
 reach q, so the answer to any draw with ``P(X = i) <= 1 / (epsilon N)`` has expectation q or more.
@@ -168,30 +176,28 @@ class Claim:
         PlanError
             If the policy asks for what the claim does not allow, or for nothing that is left.
         """
-        policy = self.plan.policy
-        if (query.group is None) == (query.items is None):
-            raise PlanError(
-                f"the policy {policy} has to name a group or a set of cases, one of the two"
-            )
+        policy, eligible, what = self.plan.policy, available, "the set"
+        if query.group is not None:
+            if query.group not in self.pool.groups:
+                raise PlanError(
+                    f"the policy {policy} named {query.group!r}, which is no declared group"
+                )
+            eligible = available & self.pool.members[self.pool.groups.index(query.group)]
+            what = f"the group {query.group!r}"
+        elif query.items is None:
+            raise PlanError(f"the policy {policy} has to name a group or a set of cases")
+        # the draw itself is uniform: a policy chooses the set, never the case in it
         if query.items is not None:
-            if not self.anywhere:
+            if not (self.anywhere if query.group is None else self.conditional):
                 raise PlanError(
                     f"the policy {policy} named a set of cases; under the claim "
-                    f"{self.plan.claim} a draw is made from a declared group, or "
+                    f"{self.plan.claim} a draw is made from a whole declared group, or "
                     "nothing would be known of any group"
                 )
-            eligible, what = np.asarray(query.items, dtype=np.bool_), "the set"
-            if eligible.shape != available.shape or np.any(eligible & ~available):
+            items = np.asarray(query.items, dtype=np.bool_)
+            if items.shape != available.shape or np.any(items & ~eligible):
                 raise PlanError(f"the policy {policy} named cases that are not on offer")
-        elif query.group in self.pool.groups:
-            eligible = self.pool.members[self.pool.groups.index(query.group)]
-            what = f"the group {query.group!r}"
-        else:
-            raise PlanError(
-                f"the policy {policy} named {query.group!r}, which is no declared group"
-            )
-        # the draw itself is uniform: a policy chooses the set, never the case in it
-        eligible = eligible & available
+            eligible = items
         count = int(eligible.sum())
         min_eligible = self.min_eligible(int(available.sum())) if self.guaranteed else 1
         if count == 0:
@@ -345,6 +351,13 @@ class LabelCounts:
         self._queries.append(query)
         if self.claim.conditional:
             self._count()
+
+    def find_share(self, query: Query) -> float:
+        """Return the share of the unlabelled cases of a query's group that it draws from."""
+        if query.group is None or query.items is None:
+            return 1.0
+        members = self.claim.pool.members[self.claim.pool.groups.index(query.group)]
+        return float(query.items.sum() / (members & self.find_available()).sum())
 
     def find_thresholds(
         self, group: str | None, count: int = 0, score: float = 0.0

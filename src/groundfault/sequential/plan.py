@@ -107,8 +107,8 @@ class SequentialPlan:
     alpha : float in (0, 1)
         Largest probability of a wrong verdict. It holds whenever one stops.
     policy : str
-        Policy that draws cases: logistic, stratified, gp, boosted, thompson, adaptive, prelearned,
-        uniform or oracle:GROUP.
+        Policy that draws cases: logistic, grader, stratified, gp, boosted, thompson, adaptive,
+        prelearned, uniform or oracle:GROUP.
     bet : str or sequence of str, optional
         Betting strategy; several are averaged; repeatable; default group-lr-ui and joint-lr-ui, and
         sr-lr-ui for any set of cases. One of `BETS`, or ``group-`` or ``joint-`` before one without

@@ -272,7 +272,11 @@ class SequentialAudit(RecordedSession[Verdict]):
     ) -> TwoNullTest:
         """Return both tests as they would stand after a score."""
         if query.stake:
-            claim = query.claim or not self.claim.guaranteed
+            share = self.counts.find_share(query)
+            # draws from a part of a group say nothing for the auditor's null; for the model's, the
+            # rest of the group passes at best: bet on what a draw from the whole would then be
+            claim = (query.claim and share == 1) or not self.claim.guaranteed
+            score = None if score is None else 1.0 - share * (1.0 - score)
             return self.test.update(
                 score,
                 thresholds,

@@ -30,7 +30,7 @@ class Query:
     group : str, optional
         The declared group to draw from.
     items : bool array, shape (N,), optional
-        The cases to draw from, in place of a group, where the claim allows it.
+        The cases to draw from, in place of a group or as a part of it, where the claim allows it.
     claim : bool
         The policy holds that their mean is below the threshold; only such rounds count in the
         auditor's test.

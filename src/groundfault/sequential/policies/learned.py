@@ -264,12 +264,15 @@ class LabelledData:
         In [0, 1].
     threshold : float
         What is expected where nothing is known.
+    ahead : float64 array, shape (C,), or float
+        Logits of each kind beyond the threshold's, before any score.
     """
 
     features: Features
     positions: Places
     scores: Floats
     threshold: float
+    ahead: Floats | float = 0.0
 
     @property
     def logit(self) -> float:
@@ -307,7 +310,8 @@ def _linear(labels: LabelledData, embedded: Floats, rng: np.random.Generator) ->
     counts = np.bincount(row)
     means = np.bincount(row, labels.scores) / counts
     rows = columns[labelled] * scales[:, None]
-    mode, precision, evidence = _laplace(rows, means, labels.logit, counts)
+    offset = labels.logit + np.broadcast_to(labels.ahead, len(first))
+    mode, precision, evidence = _laplace(rows, means, offset[labelled], counts)
     # scales are averaged by marginal likelihood (MacKay, 1992): choosing the best of them would
     # make early predictions too sure
     share = np.exp(evidence - evidence.max())
@@ -316,12 +320,12 @@ def _linear(labels: LabelledData, embedded: Floats, rng: np.random.Generator) ->
     roots = np.linalg.inv(np.swapaxes(np.linalg.cholesky(precision), 1, 2))
     noise = np.einsum("sij,sj->si", roots[draws], rng.normal(size=(_DRAWS, columns.shape[1])))
     logits = ((mode[draws] + noise) * scales[draws]) @ columns.T
-    logits += labels.logit
+    logits += offset
     return _sigmoid(logits)
 
 
 def _laplace(
-    rows: Floats, scores: Floats, offset: float, counts: Ints
+    rows: Floats, scores: Floats, offset: Floats, counts: Ints
 ) -> tuple[Floats, Floats, Floats]:
     """Return mode (S, d), precision (S, d, d), log evidence (S,) of normal weights.
 
@@ -435,7 +439,7 @@ class Learned:
             if (mean := history.prior.get(history.groups[group])) is not None:
                 means[:, column] = _draw_means(history, int(group), mean, len(means), rng)
         targets = history.rest_targets[useful]
-        gains = _compute_gain(means, targets).mean(axis=0)
+        gains = compute_gain(means, targets).mean(axis=0)
         # no draw is short of the target: claim the nearest, so that a sound model can pass
         value = gains if gains.any() else targets - means.mean(axis=0)
         return Query(history.groups[useful[value.argmax()]], claim=True)
@@ -451,7 +455,7 @@ def _draw_means(
     return rng.beta(max(passes, _EDGE), max(failures, _EDGE), count)
 
 
-def _compute_gain(means: Floats, targets: Floats) -> Floats:
+def compute_gain(means: Floats, targets: Floats) -> Floats:
     """Return the Bernoulli relative entropy where the mean is below the needed one, else 0."""
     p, q = np.clip(means, _EDGE, 1 - _EDGE), np.clip(targets, _EDGE, 1 - _EDGE)
     return np.where(p < q, p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q)), 0.0)
