@@ -57,8 +57,8 @@ def explain(
     search is repeated on shuffled outcomes: p is the share of shuffled searches that find an
     equally bad slice. A permutation test compares each feature on and off each slice, without a
     correction and with one for all slices, features and the search. A finder that needs an
-    embedding gets one of the texts (TF-IDF) where the table has none. Nothing is confirmed by this:
-    the finder `language` makes candidates of the same features, for an audit.
+    embedding gets one of the texts (TF-IDF) where the table has none. To confirm
+    them, audit: the finder `language` makes candidates of the same features, for an audit.
 
     \b
     groundfault lab explain results.parquet --id item_id --outcome error --text question

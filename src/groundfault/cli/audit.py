@@ -82,7 +82,7 @@ def audit(
 @shared.WHERE
 @shared.audit_options
 def compare(*, progress: Progress, **options: Any) -> Result:
-    """Say what changed between two models or versions.
+    """Find where the second of two models is worse or better.
 
     Name two SOURCEs, the earlier first: logs, folders of logs, or tables with the same columns. Or
     name one SOURCE that holds both models, and choose them by --model A --model B. You get the
@@ -237,9 +237,9 @@ def _read_lazy_evidence(options: dict[str, Any]) -> LazyEvidence:
 def check(
     *, compare: tuple[str, str] | None = None, freeze: str | None = None, **options: Any
 ) -> Result:
-    """Say what an audit of SOURCE can test and detect.
+    """Say how small a problem an audit of SOURCE can find.
 
-    It lists the candidates that can be tested, and how large a difference could be found. It reads
+    It lists the candidates that can be tested, and how large a difference would be found. It reads
     only the failure rate, not held-out results, and records nothing.
 
     Input
@@ -277,7 +277,7 @@ def import_(
 ) -> Result:
     """Read the logs of evaluation tools into one table.
 
-    The account says what became of every row. SOURCE is a log, a folder of logs, or a pattern in
+    It prints how many rows it read, and why others were left out. SOURCE is a log, a folder of logs, or a pattern in
     quotes. Logs of Inspect, lm-evaluation-harness, HELM, promptfoo, Every Eval Ever and a dozen
     more are recognised by their content. Tables of another layout need --map; other commands read
     one table with --outcome. Without -o nothing is written.

@@ -87,11 +87,11 @@ def new(
 
 @case.command()
 @click.argument("folder", metavar="DIR", type=click.Path())
-@shared.json_option("what is known of the case")
+@shared.json_option("the state of the case")
 def status(folder: str) -> Result:
-    """Say where the case in DIR stands, and the next step.
+    """Show the state of the case in DIR, and the next step.
 
-    It also says what that step costs, and what it could show.
+    It also says how many labels that step costs, and which result it can give.
     """
     from groundfault.render.case_page import make_status_page
 
@@ -105,10 +105,10 @@ def status(folder: str) -> Result:
 @derive_options(plan_budget, "budget lift runs", lift={"metavar": "X"})
 @shared.json_option("the plan")
 def plan(folder: str, *, progress: Progress, **options: Any) -> Result:
-    """Say which modes of DIR so many labels can confirm.
+    """Say which failure modes a number of labels can confirm.
 
-    They are confirmed with a power of 80%. Confirmations are simulated, with the weakest mode left
-    out until all others have that power: it takes seconds to minutes. Nothing is recorded.
+    A mode counts if it is confirmed in four of five simulations. The weakest mode is left out until
+    all others reach that. This takes seconds to minutes and records nothing.
 
     \b
     groundfault case plan case/ --budget 200
@@ -126,9 +126,8 @@ def plan(folder: str, *, progress: Progress, **options: Any) -> Result:
 def report(folder: str) -> Result:
     """Write a page on what the case in DIR found.
 
-    DIR/report also says what held, and what nobody looked at. The pages of the confirmation are
-    written again too. Both follow from the audit and the ledger, and groundfault verify DIR checks
-    that they do.
+    DIR/report says which failure modes were confirmed, and which rows are still unread. It is made
+    from the audit and the ledger, and groundfault verify DIR checks that.
     """
     from groundfault.render.case_page import make_case_page
 

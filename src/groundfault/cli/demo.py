@@ -45,12 +45,11 @@ def demo(
     out: OutFolder = "groundfault-demo",
     progress: Progress,
 ) -> Result:
-    """Audit 2,000 real answers of a small language model.
+    """Try it: audit 2,000 real answers of a small model.
 
-    It works offline and takes seconds. In training the model never saw prompts of one kind. The
-    audit is not told which: it has the prompts, what was answered, and what describes each prompt.
-    It names the failure modes; the demo shows examples of the first, and in the end what the truth
-    is. With --of it shows another command instead, on data made by code, and prints what to type.
+    The demo works offline and takes seconds. The model never saw prompts of one kind in training,
+    and the audit is not told which. You see the failure modes, examples of the first, and at the
+    end the truth. --of shows another command on made-up data, with the lines to type.
 
     \b
     groundfault demo

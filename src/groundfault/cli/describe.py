@@ -52,8 +52,8 @@ def describe(
 
     The model sees failing and passing examples of the discovery half and writes down what they have
     in common. An annotator, which sees neither outcomes nor answers, then decides for every example
-    whether each description holds. Nothing is confirmed by this: an audit with the same seed judges
-    the descriptions like any candidate, those from shuffled outcomes among them as controls. Before
+    whether each description fits. An audit with the same seed then tests the descriptions like
+    any candidate, with descriptions from shuffled outcomes as controls. Before
     each batch its cost is estimated and printed. After an interruption, run it again: no question
     is paid for twice.
 
@@ -103,7 +103,7 @@ def describe(
         Largest number of calls of this run; 0 says what it may cost, and asks nothing.
     prices : IN OUT
         Dollars for a million tokens of questions and of replies, for the estimates; the same for
-        every model, so name those of the dearest.
+        every model, so name the highest.
 
     Output
     ------

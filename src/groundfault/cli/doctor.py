@@ -25,7 +25,7 @@ TEXTS = tomllib.loads(read_beside(__file__, "extras.toml"))
 @own_options
 @shared.json_option("the account")
 def doctor() -> Result:
-    """Say what is installed, and what each extra would add.
+    """List installed extras, and the use of each.
 
     It reads the installed packages and changes nothing. groundfault sends no telemetry.
     """

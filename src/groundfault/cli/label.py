@@ -179,14 +179,14 @@ def _list_labellers(
 def label() -> None:
     """Label examples, and stop when the evidence is enough.
 
-    You see one example at a time, at the prompt or in the browser, and every label is stored at
-    once: stop whenever you like, and run the same command again to go on.
+    You see one example at a time, in the terminal or in the browser. Every label is stored at once:
+    stop at any time, and run the same command again to continue.
 
     \b
     plan, run      does the model pass, or does some group fail?
     confirm        do these rules hold on examples without a label?
-    review         are the mismatches of a probe failures of the model?
-    code           what goes wrong in runs, and how often?
+    review         which answers to a probe are mistakes of the model?
+    code           which mistakes happen in runs, and how often?
 
     \b
     groundfault label plan pool.parquet --id id --groups domain --threshold 0.85
@@ -222,8 +222,8 @@ def label() -> None:
 def run(*, json_path: str | None, **options: Any) -> Result:
     """Label cases from POOL until there is a verdict.
 
-    There is one as soon as one of the two null hypotheses is rejected. Every label is on disk at
-    once: interrupt at any moment, and run the same command again to go on.
+    A verdict is "failure mode found" or "audit passed"; the chance of a false one is at most --alpha
+    whenever you stop. Interrupt at any time, and run the same command again to continue.
     """
     from groundfault.sequential.answers import replay
 
@@ -318,8 +318,8 @@ def status(
 def plan(*, progress: Progress, **options: Any) -> Result:
     """Simulate the audit, and say which burn-in to use.
 
-    Do so before the first label. For each world the table gives how often each verdict is reached,
-    and after how many labels.
+    Run this before the first label. The table says how often each verdict is reached, and after how
+    many labels, in simulated worlds with and without a failing group.
     """
     pool, settings = read_cases_and_plan(options, None)
     prospects = call(forecast_stopping, options, pool, settings, policy=None, progress=progress)

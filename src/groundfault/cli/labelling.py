@@ -190,11 +190,10 @@ def _list_confirm_settings(
 def confirm(*, json_path: str | None, **options: Any) -> Result:
     """Label held-out units until candidates are confirmed.
 
-    Candidates are screened on the discovery units. Held-out rows need no outcome yet
-    (--null-outcome missing). Each label counts for every candidate that is left, and a candidate
-    is confirmed as soon as its e-value is large enough: the family-wise error is at most alpha
-    whenever you stop. A number that a program prints means what it means in the outcome
-    column; you type words.
+    Candidates compete on the discovery rows. Held-out rows need no outcome yet
+    (--null-outcome missing). Each label counts for all candidates that are left, and a candidate is
+    confirmed once the evidence is enough: the chance that any is confirmed falsely is at most
+    --alpha, whenever you stop. A program prints numbers as in the outcome column.
 
     \b
     groundfault label confirm results.parquet --outcome error --id id --split part \\

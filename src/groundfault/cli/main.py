@@ -25,21 +25,21 @@ TROUBLE = 2
 # a second instead of a tenth
 _FRONT = {
     "audit": ("audit", "Name a model's failure modes, with their examples."),
-    "open": ("open_", "Look at a report's failures in the browser."),
-    "compare": ("audit", "Say what changed between two models or versions."),
-    "gate": ("reports", "Fail a build on failures of REPORT that are new."),
+    "open": ("open_", "Show a report and its examples in the browser."),
+    "compare": ("audit", "Find where the second of two models is worse or better."),
+    "gate": ("reports", "Fail a build if REPORT has new failures."),
     "label": ("label", "Label examples, and stop when the evidence is enough."),
     "case": ("case", "Find failure modes, and confirm them on fresh labels."),
     "export": ("reports", "Write the modes and slices of REPORT for another tool."),
     "verify": ("reports", "Recompute a stored result and check every number."),
 }
 _BESIDE = {
-    "demo": ("demo", "Audit 2,000 real answers of a small language model."),
-    "init": ("settings_file", "Write groundfault.toml for a log or table of yours."),
+    "demo": ("demo", "Try it: audit 2,000 real answers of a small model."),
+    "init": ("settings_file", "Guess your columns and write groundfault.toml."),
     "import": ("audit", "Read the logs of evaluation tools into one table."),
-    "check": ("audit", "Say what an audit of SOURCE can test and detect."),
+    "check": ("audit", "Say how small a problem an audit of SOURCE can find."),
     "show": ("reports", "Show examples of a failure mode of REPORT."),
-    "doctor": ("doctor", "Say what is installed, and what each extra would add."),
+    "doctor": ("doctor", "List installed extras, and the use of each."),
     "mcp": ("mcp", "Let a coding assistant audit, compare and gate."),
     "completion": ("main", "Complete commands and options in your shell."),
     "lab": ("main", "Propose slices, describe, probe, cluster, calibrate."),
@@ -48,7 +48,7 @@ _LAB = {
     "describe": ("describe", "Let a language model describe failing examples."),
     "probe": ("main", "Test a model on wordings that must not change the answer."),
     "study": ("study", "Regenerate a paper's tables."),
-    "anchor": ("reports", "Sign the head of a ledger, so that erasing it shows."),
+    "anchor": ("reports", "Sign a ledger, so that others notice if it is erased."),
 }
 _RESEARCH = {
     "slices": "Propose slices with high failure rates; confirm nothing.",
@@ -155,12 +155,12 @@ _INSISTENCE = 1  # second: longer than most clean-ups, and short to wait for
     cls=_Lazy,
     sections={"Commands": _FRONT, "Beside them": _BESIDE},
     moved=_MOVED,
-    epilog="Exit codes: 0 fine, 1 a gate failed, 2 bad input or no output. Start: groundfault demo",
+    epilog="Exit codes: 0 done, 1 a gate failed, 2 bad input or no output. Start: groundfault demo",
 )
 @click.version_option(package_name="groundfault")
-@click.option("--share", is_flag=True, help="Let others on this machine read what is written.")
+@click.option("--share", is_flag=True, help="Let others on this machine read the files.")
 def cli(share: bool) -> None:
-    """Say where a model fails, and on what evidence.
+    """Find out where a model fails, with rules you can check.
 
     Give it evaluation results. You get failure modes: a few readable rules under which the model
     fails more often than chance allows, each with examples.

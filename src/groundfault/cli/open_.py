@@ -36,9 +36,9 @@ def serve_bench(
     Server
     ------
     port : N
-        Where to listen.
+        Port to listen on.
     no_browser
-        Print the address alone.
+        Print the address, and open no browser.
     host : ADDRESS
         Address of this machine to listen at; others than loopback open it to the network.
     unix_socket : FILE
@@ -124,15 +124,13 @@ def open_(
     seal: str = "",
     **options: Any,
 ) -> None:
-    """Look at a report's failures in the browser.
+    """Show a report and its examples in the browser.
 
-    PATH is a folder that audit --out wrote: the workbench shows the failure modes with their
-    examples, counts rules that you try on the discovery rows, and keeps held-out outcomes closed.
-    Or logs of an evaluation tool, which are audited first. Or a case, to see where it stands, and
-    its audit; or a folder of probe runs, to review their responses blind and read what was found;
-    or a folder that taxonomy fit wrote; or the ledger of a sequential audit, to watch it
-    (label run --label browser labels). The printed address opens one tab, once; it listens on
-    this machine alone.
+    PATH is a folder of audit --out. You see the failure modes with their examples, and can try
+    rules of your own; held-out rows stay hidden. PATH may also be logs of an evaluation tool, which
+    are audited first; a case; a folder of probe runs, to review their answers blind; a folder of
+    taxonomy fit; or the ledger of a sequential audit, to watch it. The printed address works in one
+    tab, once, and only on this machine.
 
     \b
     groundfault open report/
@@ -152,7 +150,7 @@ def open_(
     Review
     ------
     reviewer : NAME
-        Your name, to review; without it, see how far it is.
+        Your name, to review; without it, see the state of the review.
     adjudicate
         Decide items that reviewers dispute.
     split : A,B

@@ -232,13 +232,13 @@ def _check_acts(
 @shared.store_option
 @shared.json_option("what is shown")
 def review(runs: str, *, json_path: str | None, **options: Any) -> Result:
-    """Review responses in RUNS blind.
+    """Decide blind which answers in RUNS are wrong.
 
-    They are those that no rule accepted, with hidden controls among them. You see the task, the
-    prompt, the response, the expected answer and the extracted answer; not the model, the policy,
-    the signal, or other reviewers' decisions. Each answer is one key, and every decision is stored
-    before the next item: quit at any moment, and run the command again to go on. The list of items
-    is sealed before the first decision.
+    You review the responses that differ from their key, with hidden controls among them. You see
+    the task, the prompt, the response, the expected answer and the extracted answer; not the model,
+    the policy, the signal, or other reviewers' decisions. Press one key for each answer. Every
+    decision is stored at once: quit at any time, and run the command again to continue. The list
+    of items is sealed before the first decision.
 
     \b
     groundfault label review runs/ --reviewer ana

@@ -156,9 +156,9 @@ def read_candidates(
     Candidates
     ----------
     candidate : 'NAME: SQL'
-        Judge this rule, such as 'long: n_words > 400'; repeatable.
+        Test this rule of yours, such as 'long: n_words > 400'; repeatable.
     candidates : FILE
-        Judge the rules in a text, TOML or library file.
+        Test the rules in a text, TOML or library file.
     declare : GLOB
         Judge the 0/1 columns whose names match, such as 'd__*'; repeatable.
     finders : NAMES

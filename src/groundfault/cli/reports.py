@@ -43,7 +43,7 @@ def _choose_anchor(
     Output
     ------
     anchor : FILE
-        Signed head of the ledger, which it has to hold still; see groundfault lab anchor.
+        Signed state of the ledger, to check that no event was erased; see groundfault lab anchor.
     signer : FILE
         Public SSH key that the anchor is signed with.
     time_stamp : FILE
@@ -87,7 +87,7 @@ def verify(
         Ledger to check the report against; default $GROUNDFAULT_LEDGER, else groundfault-ledger.db
         if the report names that one, else a file of the name that it states in its own folder.
     no_ledger
-        Do without a ledger, and check the rest.
+        Skip the checks that need a ledger.
     """
     from groundfault.auditing.verification import verify as run
 
@@ -114,9 +114,9 @@ def anchor(
     ledger: Annotated[str | None, Flag(in_file=True)] = None,
     out: Annotated[str | None, Flag("-o --out")] = None,
 ) -> Result:
-    """Sign the head of a ledger, so that erasing it shows.
+    """Sign a ledger, so that others notice if it is erased.
 
-    The SSH key KEY signs it, by ssh-keygen. Give the anchor and its signature to whoever will
+    ssh-keygen signs the last event with your SSH key KEY. Give the anchor and its signature to whoever will
     check the ledger later: groundfault verify --anchor FILE --signer KEY.pub. Keep them apart from
     the ledger, or they are erased along with it.
 
@@ -233,15 +233,14 @@ def gate(
     run_length: Annotated[int, click.IntRange(1)] = RUN_LENGTH,
     evidence: tuple[str, ...],
 ) -> Result:
-    """Fail a build on failures of REPORT that are new.
+    """Fail a build if REPORT has new failures.
 
-    The exit status is 1 if a finding or failure mode meets --fail-on; with a baseline, if a rule,
-    or all examples together, fail more often than there beyond chance. REPORT and the baseline are
-    files that audit --json wrote, or folders that audit --out wrote; the table of REPORT is read
-    again for its columns. The condition is SQL over the columns of a finding or failure mode: name,
-    rule, meaning, source, outcome, model, verdict, confirmed, reason, representative, n_on, n_off,
-    lift, p, p_adjusted, low, high, discovery_lift, frequency and kind. The kind is 'finding',
-    'mode' or, of a change, 'overall', and a mode counts as confirmed.
+    The exit status is 1 if a finding or failure mode meets --fail-on. With --baseline it is 1 if
+    failures rose beyond chance since that report, under a rule or overall. REPORT and the baseline
+    are files of audit --json, or folders of audit --out; the table of REPORT is read again. The
+    condition is SQL over name, rule, meaning, source, outcome, model, verdict, confirmed, reason,
+    representative, n_on, n_off, lift, p, p_adjusted, low, high, discovery_lift, frequency and kind.
+    The kind is 'finding', 'mode' or, of a change, 'overall'; a mode counts as confirmed.
 
     \b
     groundfault gate report.json --baseline main/report.json --junit gate.xml
@@ -254,9 +253,9 @@ def gate(
     baseline : FILE
         Earlier report of the same examples; only what got worse since fails the gate.
     level
-        Level of the test that something is worse than in the baseline.
+        Share of false alarms of a gate with a baseline.
     must_detect : LIFT
-        Fail too if a real lift of this size could have been missed.
+        Also fail if a difference of this size, such as 0.25, could have been missed.
     junit : FILE
         Write the verdict as JUnit XML.
     markdown : FILE

@@ -177,12 +177,11 @@ def _list_excluded(flag: str) -> Iterator[str]:
 @command(first="outcome id positive_is_good model group scorer reader")
 @shared.evidence_options
 def init(*, progress: Progress, **options: Any) -> Result:
-    """Write groundfault.toml for a log or table of yours.
+    """Guess your columns and write groundfault.toml.
 
-    It looks at SOURCE, guesses the columns, and writes them to groundfault.toml in this folder.
-    Commands that you run here, or in a folder below, then take them from there, and flags win.
-    Name a column by its flag where the guess is wrong. You can also move the settings to
-    pyproject.toml, under [tool.groundfault].
+    groundfault.toml is written to this folder. Commands that you run here, or in a folder below,
+    read it; flags that you type win. If a guess is wrong, name the column by its flag. You can also
+    move the settings to pyproject.toml, under [tool.groundfault].
 
     \b
     groundfault init results.csv

@@ -139,7 +139,7 @@ def _list_shared(
     repeats
         Take the sources for runs of one evaluation, and count their mean.
     evidence : SRC
-        Where the evidence is now, if it has moved; repeatable, in the order of the report's
+        Place of the table or logs, if they have moved; repeatable, in the order of the report's
         sources.
 
     Search

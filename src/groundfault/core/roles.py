@@ -36,10 +36,10 @@ class Roles:
     Attributes
     ----------
     outcome : str
-        Column of a table with the outcome: 0/1 error, true/false, or a loss in [0, 1]. It may also
+        Column of the outcome: 0/1 (1 is a failure), true/false, or a loss from 0 to 1. It may also
         hold Inspect's letters C, P, I and N.
     id : str, optional
-        Column of example ids; by default each row is an example of its own.
+        Column of example ids; by default each row is an example.
     model : str, optional
         Column that names the model of each row.
     repeat : str, optional
