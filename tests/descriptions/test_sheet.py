@@ -43,7 +43,7 @@ def test_what_is_not_of_the_sheet_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="row 2: the text is none of those"):
         read_sheet(place, TEXTS[1:], LINES)
     place.write_text("text,holds\n")
-    with pytest.raises(InputError, match="no such sheet"):
+    with pytest.raises(InputError, match="is it the right file"):
         read_sheet(place, TEXTS, LINES)
     with pytest.raises(InputError, match="cannot read"):
         read_sheet(tmp_path / "nowhere.csv", TEXTS, LINES)

@@ -1,1 +1,1 @@
-"""Disk, hashes, processes, seeded streams and threads: nothing here knows a noun of evaluation."""
+"""Disk, hashes, processes, seeded streams and threads: no module here knows about evaluations."""

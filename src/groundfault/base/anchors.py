@@ -1,10 +1,10 @@
-"""Anchors: the head of a ledger, signed with somebody's SSH key, to be kept elsewhere.
+"""Anchors: the head of a ledger, signed with an SSH key, to be kept elsewhere.
 
-A ledger's chain shows that an event was changed, but not that all of it was written anew. Who has
-an anchor of an earlier day sees that, too: the event that was signed is not in the new chain.
+A ledger's chain shows that an event was changed, but not that the whole ledger was written anew. An
+anchor from an earlier day shows this, because the signed event is not in the new chain.
 
-Signing and verifying are OpenSSH's (``ssh-keygen -Y``): no private key is read here, keys in an
-agent or on a token work, and who verifies needs the public key alone.
+OpenSSH signs and verifies (``ssh-keygen -Y``). groundfault reads no private key, keys in an agent
+or on a token work, and verifying needs only the public key.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from groundfault.base.reading import decode_json, read_bytes
 from groundfault.errors import InputError, LedgerError, MissingExtraError, require_extra
 
 NAMESPACE = "groundfault-ledger"
-"""What an anchor's signature is for: one made for anything else is not taken."""
+"""Purpose of an anchor's signature: signatures for other purposes are refused."""
 
 _MAX_BYTES = 1 << 16  # an anchor has some 150 bytes, an RSA key of 16,384 bits 3 KB
 _MAX_STAMP_BYTES = 1 << 20  # a stamp with its chain has some 10 KB, a bundle of roots 300 KB
@@ -37,16 +37,16 @@ _PUBLIC_KEY = re.compile(
 
 
 class Anchor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is signed.
+    """The signed statement.
 
     Attributes
     ----------
     head : str
         Hash of the last event.
     events : int
-        How many events there were.
+        Number of events.
     time : datetime
-        When it was signed, by the signer's clock.
+        Time of signing, by the signer's clock.
     """
 
     head: str
@@ -57,7 +57,7 @@ class Anchor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class AnchorFiles:
-    """An anchor that a reader has, and what they know it by.
+    """An anchor, and the files to check it with.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class AnchorFiles:
     authority: str | Path | None = None
 
     def read(self) -> bytes:
-        """Return the anchor's bytes, which are what is signed and stamped."""
+        """Return the anchor's bytes, which the signature and the time stamp cover."""
         return _read(self.path, "anchor")
 
 
@@ -88,9 +88,9 @@ def sign_head(book: Ledger, key: str | Path, out: str | Path | None = None) -> P
     ----------
     book : Ledger
     key : path
-        A private SSH key; or a public one, where an agent has the private one.
+        A private SSH key; or a public one, if an agent has the private one.
     out : path, optional
-        Where the anchor is written; the signature lies beside it. Left out, beside the ledger.
+        Path of the anchor, by default beside the ledger; the signature is written beside it.
 
     Returns
     -------
@@ -100,9 +100,9 @@ def sign_head(book: Ledger, key: str | Path, out: str | Path | None = None) -> P
     Raises
     ------
     InputError
-        If there is nothing to sign, the key does not sign, or there is such an anchor already.
+        If the ledger is empty, the key does not sign, or the anchor exists already.
     LedgerError
-        If the ledger does not add up.
+        If the ledger's chain is broken.
     MissingExtraError
         If there is no ``ssh-keygen``.
     """
@@ -129,7 +129,7 @@ def sign_head(book: Ledger, key: str | Path, out: str | Path | None = None) -> P
             f"ssh-keygen did not sign with {key} (its exit status is {run.returncode}); name a "
             "private SSH key, or the public key of one that your agent has"
         )
-    # the anchor last: there is none without its signature
+    # the anchor last, so that it never exists without its signature
     write_bytes(_name_signature(place), run.stdout)
     write_bytes(place, statement)
     return place
@@ -143,7 +143,7 @@ def read_anchor(files: AnchorFiles) -> Anchor:
     InputError
         If a file cannot be read, or is something else.
     LedgerError
-        If the signature is not of this key, or of something else.
+        If the signature is by another key, or signs another file.
     MissingExtraError
         If there is no ``ssh-keygen``.
     """
@@ -151,7 +151,7 @@ def read_anchor(files: AnchorFiles) -> Anchor:
     signature = _read(_name_signature(Path(files.path)), "signature")
     public_key = _read_public_key(files.signer)
     with TemporaryDirectory(prefix="groundfault-") as folder:
-        # copies: what is checked is what was read, and no line of the key's file but the key
+        # copies: check exactly the bytes that were read, and only the key from the key's file
         signers, copy = Path(folder, "signers"), Path(folder, "signature")
         signers.write_text(f'signer namespaces="{NAMESPACE}" {public_key}\n')
         copy.write_bytes(signature)
@@ -191,7 +191,7 @@ def name_key(public_key: str | Path) -> str:
 def _read_public_key(path: str | Path) -> str:
     text = _read(path, "public key").decode("utf-8", "replace").strip()
     match = _PUBLIC_KEY.match(text)
-    # nothing of the file in the message: it may be the private key
+    # the message quotes no content: the file may be the private key
     if match is None or "\n" in text:
         raise InputError(f"{path} is no public SSH key; name a file of one, such as id_ed25519.pub")
     return match.group()
@@ -225,17 +225,17 @@ def _find_program() -> str:
 
 
 def read_time_stamp(stamp: str | Path, authority: str | Path, content: bytes) -> datetime:
-    """Return when an authority saw some bytes.
+    """Return the time at which an authority saw some bytes.
 
     Parameters
     ----------
     stamp : path
         The authority's response, as ``openssl ts`` and others store it (``.tsr``).
     authority : path
-        PEM certificates: the authority's root, and those between it and the signer that the
-        response lacks.
+        PEM certificates: the authority's root, and the certificates between the root and the signer
+        that the response lacks.
     content : bytes
-        What was stamped.
+        The stamped bytes.
 
     Returns
     -------
@@ -245,9 +245,9 @@ def read_time_stamp(stamp: str | Path, authority: str | Path, content: bytes) ->
     Raises
     ------
     InputError
-        If a file cannot be read, or is something else.
+        If a file cannot be read, or has another format.
     LedgerError
-        If the stamp is of other bytes, or no certificate of the authority vouches for it.
+        If the stamp is for other bytes, or no certificate of the authority vouches for it.
     MissingExtraError
         If rfc3161-client is not installed.
     """
@@ -270,7 +270,7 @@ def read_time_stamp(stamp: str | Path, authority: str | Path, content: bytes) ->
     roots = [one for one in certificates if one.issuer == one.subject]
     others = [one for one in certificates if one.issuer != one.subject]
     if not roots:
-        raise InputError(f"{authority} holds no root certificate: none that signed itself")
+        raise InputError(f"{authority} holds no root certificate (signed by itself); add the root")
     try:
         VerifierBuilder(roots=roots, intermediates=others).build().verify_message(response, content)
     except (VerificationError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Names of the types of arrays, for annotations."""
+"""Type names of arrays, for annotations."""
 
 from __future__ import annotations
 

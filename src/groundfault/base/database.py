@@ -19,10 +19,10 @@ from groundfault.base.files import make_file, make_folder
 from groundfault.errors import InputError, LedgerError, MissingExtraError
 
 _WAIT = 60  # seconds to wait for another writer
-# seconds after which PostgreSQL ends a transaction of which nothing is heard: a machine that
-# went off the network would hold up all others until the patience of the server ends, in hours
+# seconds after which PostgreSQL ends a silent transaction: otherwise a machine that left the
+# network would block all others for hours, until the server gives up
 _SILENCE = 300
-# PostgreSQL's advisory lock: one number for all that groundfault keeps on a server
+# PostgreSQL's advisory lock: one number for all tables of groundfault on a server
 _LOCK = 0x67726F756E646661
 _POSTGRES = ("postgresql+psycopg", "postgresql")
 # libpq's own way to name a server, and URLs that lost a slash: both may hold a password, which must
@@ -42,15 +42,15 @@ class DatabaseTable:
     ----------
     name : str
     texts : tuple of str
-        Its other columns.
+        The other columns.
     unique : str
-        The one that never holds a text twice.
+        The column that never holds a text twice.
     index : str
-        The one that rows are looked up by.
+        The column to look up rows by.
     numbers_itself : bool
-        Whether the database numbers a new row, and not who writes it.
+        Whether the database, not the writer, numbers a new row.
     layout : int
-        The number of these columns, which the database keeps beside them. A table with a number is
+        Version of these columns, which the database stores with them. A table with a version is
         checked when it is opened: see `Connection.check`.
     """
 
@@ -62,7 +62,7 @@ class DatabaseTable:
     layout: int = 0
 
     def make(self, *, postgres: bool) -> Iterator[str]:
-        """List the statements that make it where it is missing."""
+        """List the statements that make the table if it is missing."""
         number = "SERIAL" if postgres and self.numbers_itself else "INTEGER"
         rest = (f"{t} TEXT NOT NULL{' UNIQUE' if t == self.unique else ''}" for t in self.texts)
         columns = ", ".join([f"seq {number} PRIMARY KEY", *rest])
@@ -104,10 +104,9 @@ class Connection:
                 self.execute(statement)
 
     def check(self, table: DatabaseTable) -> str:
-        """Return what is wrong with a table that is there, or nothing.
+        """Return the fault of an existing table; empty for a valid one.
 
-        Its layout and columns have to be known, and the index has to be there that lets no text
-        stand twice.
+        The layout and columns must be known, and the index that forbids duplicate texts must exist.
         """
         if self.postgres:
             layout, triggers, columns, unique = (
@@ -155,14 +154,14 @@ class Connection:
 
 
 class Database:
-    """A place to keep a table in.
+    """A file or server that holds a table.
 
     Parameters
     ----------
     path_or_url : path or str
         A file, or a URL ``postgresql+psycopg://...``.
     name : str
-        What messages call it.
+        Its name in messages.
     """
 
     def __init__(self, path_or_url: str | Path, name: str = "ledger") -> None:
@@ -172,7 +171,7 @@ class Database:
 
     @property
     def place(self) -> str:
-        """Return where it is: an absolute path, or a URL without its password."""
+        """Return the place: an absolute path, or a URL without its password."""
         if isinstance(self._parsed, Path):
             return str(self._parsed)
         user, at, host = self._parsed.netloc.rpartition("@")
@@ -230,8 +229,8 @@ class Database:
     def _connect(self, *, reading: bool = False) -> closing[Any]:
         """Open a connection of its own for each use, so that none is carried over a fork.
 
-        SQLite's write-ahead log is then folded in at every close. A read-only file that nobody
-        writes to is read as it stands: to read through that log SQLite makes files beside it.
+        SQLite then merges its write-ahead log at every close. A read-only file without a writer is
+        read without that log, because SQLite would make files beside it to read the log.
         """
         if isinstance(self._parsed, SplitResult):
             import psycopg
@@ -252,7 +251,7 @@ class Database:
 
     @contextmanager
     def transaction(self, table: DatabaseTable) -> Iterator[Connection]:
-        """Let one writer at a time work, from first read to last write; make a missing table.
+        """Make a missing table, and admit one writer at a time, from first read to last write.
 
         Raises
         ------
@@ -299,12 +298,12 @@ class Database:
 
     @contextmanager
     def reading(self, table: DatabaseTable) -> Iterator[Connection]:
-        """Read a state between two transactions; an empty table where nobody has made one.
+        """Read a state between two transactions; a missing table reads as empty.
 
         Raises
         ------
         InputError
-            If there is nothing at this place, or it cannot be read.
+            If the place does not exist, or cannot be read.
         LedgerError
             If the file is damaged.
         """
@@ -317,7 +316,7 @@ class Database:
                     self._check(connection, table)
                     yield connection
                     return
-            # whoever made the file was killed before anything was in it
+            # the process that made the file was killed before it made the table
             with closing(sqlite3.connect(":memory:")) as raw:
                 connection = Connection(raw, postgres=False)
                 connection.make(table)
@@ -326,7 +325,7 @@ class Database:
             raise self._failure(error, "read") from None
 
     def _check(self, connection: Connection, table: DatabaseTable) -> None:
-        """Refuse a table that something is wrong with, when it is first opened."""
+        """Refuse a faulty table when it is first opened."""
         if table.layout and not self._is_checked:
             if trouble := connection.check(table):
                 raise LedgerError(f"the {self._name} {self.place} {trouble}")
@@ -345,12 +344,12 @@ class Database:
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """Copy a file of a database as it is, although another process may be writing to it."""
+    """Copy a database file, even while another process writes to it."""
     if not source.with_name(f"{source.name}-wal").exists():
         make_file(target)
         shutil.copyfile(source, target)
         return
-    # what was written last is in a file beside it until the last connection is closed
+    # the last writes are in a file beside it until the last connection is closed
     place = f"{source.resolve().as_uri()}?mode=ro"
     with (
         closing(sqlite3.connect(place, uri=True)) as live,

@@ -65,7 +65,7 @@ def rename_fields(**new_names: str) -> Callable[[type[T]], type[T]]:
         setattr(cls, "__init__", rename_parameters(**new_names)(cls.__init__))  # noqa: B010
         for old, new in new_names.items():
             setattr(cls, old, _renamed_property(cls.__name__, old, new))
-        # for whoever reads settings by name, such as `--set` of a finder
+        # for code that reads settings by name, such as `--set` of a finder
         setattr(cls, "__renamed_fields__", dict(new_names))  # noqa: B010
         return cls
 
@@ -75,7 +75,7 @@ def rename_fields(**new_names: str) -> Callable[[type[T]], type[T]]:
 def rename_members(**new_names: str) -> Callable[[type[T]], type[T]]:
     """Decorate a class whose methods or properties have new names; ``old="new"`` for each.
 
-    A new name may be that of a part of an attribute: ``old="tables.new"``.
+    A new name may be a part of an attribute: ``old="tables.new"``.
     """
 
     def decorate(cls: type[T]) -> type[T]:
@@ -104,7 +104,7 @@ def rename_attributes(
     module : str
         Its ``__name__``.
     new_places : mapping of str to str
-        The old name, and where it is now, as ``package.module:attribute`` or ``package.module``.
+        The old name and the new place, as ``package.module:attribute`` or ``package.module``.
     stacklevel : int
         Frames up from `warn_renamed` to the line that uses the old name.
     """

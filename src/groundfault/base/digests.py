@@ -1,4 +1,4 @@
-"""Digests: columns as bytes that are the same on every machine, and differ where values do."""
+"""Digests: columns as bytes that are equal on every machine, and differ if values differ."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Every output goes through here: files appear whole or not at all; nothing but a file is replaced.
+"""Write every output: files appear whole or not at all; only files are replaced.
 
-One rule for all outputs. A link is followed, and stays: the file that it names is replaced. A
-device, a pipe or a socket is written to as it is. `replace_folder` replaces the files of a folder
-together: all of them or none, and by one command at a time. What is made is for its owner's eyes
-alone, unless `SHARE` says otherwise: reports and ledgers hold examples, answers and grades.
+One rule holds for all outputs. A link is followed and stays: the file that it names is replaced. A
+device, a pipe or a socket is written to directly. `replace_folder` replaces the files of a folder
+together, all or not at all, by one command at a time. Only the owner may read new files, unless
+`SHARE` says otherwise: reports and ledgers hold examples, answers and grades.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ except ImportError:
 
 
 ASIDE = ".groundfault-writing/new/"
-"""Where the files of a folder wait, below it, until all are there; see `replace_folder`."""
+"""Subfolder in which new files wait until all are written; see `replace_folder`."""
 SHARE = "GROUNDFAULT_SHARE"
-"""The variable that lets others on the machine read what is written; ``--share`` sets it."""
+"""The variable that lets others on the machine read the outputs; ``--share`` sets it."""
 _DESCRIPTOR = re.compile(r"(?:/dev|/proc/self)/fd/(\d+)")
 _STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 
@@ -70,7 +70,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def save_text(text: str, path: str | Path | None) -> str:
-    """Return the text as it can be written; also written to the path, where there is one."""
+    """Return the text in an encodable form, and write it to the path if one is given."""
     text = make_encodable(text)
     if path is not None:
         write_text(Path(path), text)
@@ -78,16 +78,15 @@ def save_text(text: str, path: str | Path | None) -> str:
 
 
 def make_encodable(text: str) -> str:
-    r"""Return text that UTF-8 can hold: what it cannot, a byte of a file's name, becomes like
-    ``\udce9``.
+    r"""Return text that UTF-8 can hold: undecodable bytes of file names become like ``\udce9``.
 
-    In JSON that is the same text.
+    In JSON this is the same text.
     """
     return text.encode("utf-8", errors="backslashreplace").decode()
 
 
 def spell_path(path: str | Path) -> str:
-    r"""Return a path as text for a record: a byte of it that is no text becomes ``\xe9``."""
+    r"""Return a path as text for a record; undecodable bytes become like ``\xe9``."""
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
@@ -113,13 +112,13 @@ def make_folder(place: Path) -> None:
 
 
 def take_permissions(new: Path, place: Path) -> None:
-    """Give a new file the permissions of the one that it replaces, and at least `file_mode`."""
+    """Give a new file the permissions of the file it replaces, and at least `file_mode`."""
     older = stat.S_IMODE(place.stat().st_mode) if place.exists() else 0
     new.chmod(older | file_mode())
 
 
 def make_file(place: Path) -> None:
-    """Make an empty file with the permissions of `file_mode`, where there is none."""
+    """Make an empty file with the permissions of `file_mode`, unless the file exists."""
     with suppress(FileExistsError):
         os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, file_mode()))
         # as for a folder
@@ -127,7 +126,7 @@ def make_file(place: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the disk keep the names in a folder, as `os.fsync` has it keep what a file holds."""
+    """Sync the names in a folder to disk, as `os.fsync` syncs the content of a file."""
     # Windows opens no folder, and some network disks do not sync one
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
@@ -138,7 +137,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def is_special(path: Path) -> bool:
-    """Return whether something is there that is neither a file nor a folder; links are followed."""
+    """Return whether a path is a device, pipe or socket; links are followed."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -165,7 +164,7 @@ def resolve_links(path: Path) -> Path:
 def explain_failure(path: str | Path) -> Iterator[None]:
     """Turn an error of the file system in this block into an `InputError` that names the path.
 
-    That nobody reads our own output any more is no error of a place, and passes through.
+    The error of our own output having no reader left passes through.
     """
     try:
         yield
@@ -173,7 +172,7 @@ def explain_failure(path: str | Path) -> Iterator[None]:
         if _find_descriptor(Path(path)) is not None:
             raise
         raise InputError(
-            f"cannot write {path}: what reads from it ended before it had everything"
+            f"cannot write {path}: the program that reads it ended before it had everything"
         ) from None
     except OSError as error:
         place = str(path).replace(ASIDE, "")
@@ -183,7 +182,7 @@ def explain_failure(path: str | Path) -> Iterator[None]:
 
 
 def _find_descriptor(path: Path) -> int | None:
-    """Return the number of the stream of our own that a path stands for, if it does."""
+    """Return the number of our own stream that a path stands for; None for other paths."""
     name = str(path)
     match = _DESCRIPTOR.fullmatch(name)
     return int(match[1]) if match else _STREAMS.get(name)
@@ -212,22 +211,22 @@ def _replace(place: Path, data: bytes) -> None:
 def replace_folder(place: str | Path, names: Iterable[str] = ()) -> Iterator[Path]:
     """Open a temporary folder whose files take their places in ``place`` when the block ends.
 
-    Until then ``place`` stays as it is, and if the block fails, for good. At no moment does it hold
-    files of two runs: all older ones leave before the first new one comes. Other files in it stay.
-    Where a process is killed in between, the next such block begins by finishing its work.
+    Until then, and if the block fails, ``place`` does not change. It never holds files of two runs:
+    all older files leave before the first new file comes. Other files stay. If a process is killed
+    in between, the next such block first finishes its work.
 
     Parameters
     ----------
     place : path
-        Made where it is missing.
+        Made if it is missing.
     names : iterable of str
-        Files that an earlier run may have left: they go, if the block does not write them again.
+        Files of an earlier run: removed unless the block writes them again.
 
     Raises
     ------
     InputError
-        If the place cannot be written to, a folder is in the way of a file, or another such block
-        for the same place has not ended.
+        If the place cannot be written to, a folder is in the way of a file, or another block for
+        the same place has not ended.
     """
     if Path(place).exists() and not Path(place).is_dir():
         raise InputError(f"cannot write {place}: it is a file; name a directory")
@@ -261,21 +260,21 @@ def replace_folder(place: str | Path, names: Iterable[str] = ()) -> Iterator[Pat
 
 
 def is_unfinished(place: str | Path) -> bool:
-    """Return whether a process was killed in a `replace_folder` of a place; the next one finishes
+    """Return whether a process was killed in a `replace_folder` of a place; the next call finishes
     it."""
     return (Path(place) / ASIDE).parent.is_dir()
 
 
 @contextmanager
 def claim(home: Path, place: str | Path) -> Iterator[None]:
-    """Keep other processes from claiming a folder; the system frees it, however we end.
+    """Keep other processes from claiming a folder; the system frees it when this process ends.
 
     Parameters
     ----------
     home : path
         The folder.
     place : path
-        What is written there, in messages.
+        The output's path, for messages.
 
     Raises
     ------
@@ -330,7 +329,7 @@ def _exchange(home: Path, aside: Path, names: set[str]) -> None:
     # from here on the new files are complete
     make_folder(old)
     arrivals = _list_files(new)
-    # what stands on top says what lies below: it leaves first, and comes last
+    # files at the top refer to files below: they leave first and come last
     leaving = dict.fromkeys([*sorted(names), *reversed(arrivals)])
     moves = [
         *((home / name, old / name) for name in leaving if (home / name).exists()),

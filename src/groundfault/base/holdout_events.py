@@ -1,4 +1,4 @@
-"""Openings: what a ledger's events say of how often the same outcomes were looked at."""
+"""Openings: count from a ledger's events how often the same outcomes were looked at."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from msgspec import Struct
 OPENED = "holdout_opened"
 REPLAYED = "holdout_replayed"
 TRIED = "rule_tried"
-"""Kind of an event: somebody counted failures under a rule, on units whose outcomes are free."""
+"""Kind of an event: a user counted failures under a rule, on units whose outcomes are free."""
 
 CRASHED = "audit_crashed"
-"""Kind of an event: an audit ended without a report, so nobody saw anything of its opening."""
+"""Kind of an event: an audit ended without a report, so its outcomes stayed unseen."""
 
 ALL = "all outcomes"
-"""What an event says that it looked at, where that is more than a holdout."""
+"""Scope in an event that looked at more than a holdout."""
 
 _HASHES = ("evidence", "outcome", "split", "library", "plan")
-# two audits that agree in these are the same audit; what an event does not say is None
+# two audits that agree in these are the same audit; fields missing from an event are None
 _IDENTITY = (*_HASHES, "compare")
 
 
@@ -37,11 +37,11 @@ class Event:
     actor : str
         ``user@host``.
     kind : str
-        What was done, such as ``holdout_opened``.
+        The action, such as ``holdout_opened``.
     body : dict
-        Particulars, as JSON holds them.
+        Details, as JSON values.
     previous, hash : str
-        SHA-256 of the event before, and of this one with ``previous`` in it.
+        SHA-256 of the event before, and of this event including ``previous``.
     """
 
     seq: int
@@ -59,9 +59,9 @@ class Look(Struct, frozen=True, forbid_unknown_fields=True):
     Attributes
     ----------
     rule : str
-        Name of the rule that judged; empty where the ledger does not say.
+        Name of the judge; empty if the ledger does not say.
     level : float or None
-        Its error level, in (0, 1); None where it has none, or the ledger does not say.
+        Error level of the judge, in (0, 1); None if it has none, or the ledger does not say.
     """
 
     rule: str
@@ -69,7 +69,7 @@ class Look(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Opening(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the ledger says of the holdout that was just opened.
+    """The ledger's record of a holdout that was just opened.
 
     Attributes
     ----------
@@ -78,34 +78,34 @@ class Opening(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     head : str
         Hash of the event that recorded this opening.
     replay : bool
-        Whether the very same audit was recorded before; then it was not counted again.
+        Whether the same audit was recorded before; it was not counted again.
     times : int
-        How often the holdout of these outcomes has been opened, this time included.
+        How often the holdout of these outcomes has been opened, including this time.
     libraries, plans, splits, versions : int
-        How many different candidate libraries, plans, splits and versions of the evidence it was
-        opened with.
+        How many different candidate libraries, plans, splits and versions of the evidence these
+        openings used.
     reasons : tuple of str
         Reasons given for opening it again, oldest first.
     holdout : bool
-        Whether this opening is of a part that was held out.
+        Whether this opening is of a held-out part.
     all_outcomes : bool
-        Whether all outcomes are looked at now, those held out too.
+        Whether this audit looks at all outcomes, including held-out ones.
     all_before : bool
-        Whether all of them had been looked at before, in another audit.
+        Whether another audit looked at all outcomes before.
     looks : tuple of Look
         All looks at these outcomes, oldest first: as many as ``times``.
     overlapping : int
-        How many of these were at other evidence, which has part of these outcomes.
+        How many of the looks were at other evidence with part of these outcomes.
     overlap : float in [0, 1]
-        The largest such part, estimated from samples.
+        The largest shared part, estimated from samples.
     tried : int
-        Rules whose failures somebody had counted by hand before, on units that were open to it.
+        Rules whose failures were counted by hand before, on units whose outcomes were open.
     rescored : int
         How many of the looks were at the same answers under another scorer, or counted in another
         way.
     asides : int
-        Looks at some of these outcomes for another question: of other models, or of a part. They
-        are not among ``times``.
+        Looks at some of these outcomes for another question: other models, or a part of the rows.
+        Not counted in ``times``.
     """
 
     path: str
@@ -129,7 +129,7 @@ class Opening(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def sentence(self) -> str:
-        """Return what a report prints, such as "holdout opened 1 time"."""
+        """Return the sentence for a report, such as "holdout opened 1 time"."""
         counts = [
             (self.libraries, "candidate libraries"),
             (self.plans, "plans"),
@@ -165,7 +165,7 @@ class Opening(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def select_looks(events: Sequence[Event], outcomes: Collection[str]) -> list[Event]:
-    """Return the events that looked at any of these outcomes, replays included, in their order.
+    """Return the events that looked at any of these outcomes, including replays, in order.
 
     Audits that crashed are left out.
     """
@@ -181,7 +181,7 @@ def select_looks(events: Sequence[Event], outcomes: Collection[str]) -> list[Eve
 
 
 def is_same_audit(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether two bodies of events are of the very same audit."""
+    """Return whether two bodies of events are of the same audit."""
     return all(one.get(key) == other.get(key) for key in _IDENTITY)
 
 
@@ -193,12 +193,12 @@ def describe_opening(path: str, events: Sequence[Event], event: Event) -> Openin
     path : str
         The ledger, without a password.
     events : sequence of Event
-        All of the ledger, in their order; later ones than ``event`` are not counted.
+        All events of the ledger in order; events after ``event`` are not counted.
     event : Event
         The opening, or the replay of one.
     """
     body, outcome = event.body, str(event.body.get("outcome"))
-    # what overlaps was measured when the event was recorded; events before 0.2 say nothing of it
+    # overlaps were measured when the event was recorded; events before 0.2 have none
     every: Mapping[str, float] = body.get("overlaps", {})
     scope = body.get("scope")
     asides = [

@@ -1,9 +1,9 @@
-"""Ledger: an append-only, hash-chained record, above all of every holdout opening.
+"""Ledger: an append-only, hash-chained record, mainly of holdout openings.
 
-Each event carries the hash of the one before it, so an event that was edited, removed or moved
-breaks the chain. What a chain cannot show by itself is that its last events were cut off, or that
-the whole file was written anew; a report therefore keeps the hash of the event it made, and
-`Ledger.check` holds it against the ledger.
+Each event holds the hash of the event before it, so an edited, removed or moved event breaks the
+chain. A chain alone cannot show that its last events were cut off, or that the whole file was
+written anew. A report therefore keeps the hash of the event it made, and `Ledger.check` compares
+that hash with the ledger.
 
 The record is an SQLite file, which several processes may write to at once, or a PostgreSQL database
 given as a URL (with the ``psycopg`` driver), for machines that share no disk."""
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from groundfault.base.row_sketch import RowSample
 
 CLOCK = "clock_went_back"
-"""The kind of event before one whose time is earlier than that of the event before it."""
+"""Kind of the event recorded before an event whose time is earlier than its predecessor's."""
 
 _DRIFT = timedelta(minutes=1)  # machines that share a ledger differ by seconds
 # stands for the predecessor of the first event
@@ -54,10 +54,10 @@ class Ledger:
     Parameters
     ----------
     path_or_url : path or str
-        A file, made when something is first recorded; or a URL ``postgresql+psycopg://...``.
+        A file, made at the first record; or a URL ``postgresql+psycopg://...``.
     earlier : sequence of path
-        Ledgers that earlier versions kept; what they hold of the same outcomes is not begun anew
-        here.
+        Ledgers of earlier versions. Records that one of them already holds for the same outcomes
+        must continue there.
 
     Notes
     -----
@@ -78,8 +78,7 @@ class Ledger:
         self._via = ""
 
     def through(self, via: str) -> Ledger:
-        """Return this ledger, whose openings then say by what they were asked for, such as
-        ``web``."""
+        """Return this ledger with a source, such as ``web``, to record in each opening."""
         other = copy(self)
         other._via = via
         return other
@@ -97,14 +96,14 @@ class Ledger:
         return self.extend(kind, [body])[0]
 
     def extend(self, kind: str, bodies: Sequence[Mapping[str, Any]]) -> list[Event]:
-        """Record several events of one kind, all of them or none; errors as of `append`."""
+        """Record several events of one kind, all or not at all; raise errors as `append` does."""
         # before the transaction: a body that is no JSON must not hold the lock
         texts = [_canonical(body) for body in bodies]
         with self._database.transaction(_TABLE) as connection:
             return [_append(connection, kind, text) for text in texts]
 
     def events(self, kind: str | None = None) -> list[Event]:
-        """Return all events, or those of one kind, oldest first; as recorded, unchecked.
+        """Return all events, or all events of one kind, oldest first and unchecked.
 
         Raises
         ------
@@ -117,13 +116,13 @@ class Ledger:
 
     @property
     def head(self) -> str:
-        """Return hash of the last event; 64 zeros where there is none yet."""
+        """Return the hash of the last event; 64 zeros for an empty ledger."""
         with self._database.reading(_TABLE) as connection:
             last = _last(connection)
         return last.hash if last else _START
 
     def check(self, head: str | None = None) -> None:
-        """Make sure that the chain is whole.
+        """Check that the chain is whole.
 
         Parameters
         ----------
@@ -133,7 +132,7 @@ class Ledger:
         Raises
         ------
         LedgerError
-            Naming the first event that does not add up, or because ``head`` is missing.
+            If the chain is broken, with its first faulty event, or if ``head`` is missing.
         InputError
             If there is no ledger at this place, or it cannot be read.
         """
@@ -164,47 +163,47 @@ class Ledger:
         sample: Callable[[str], RowSample] | None = None,
         scope: str | None = None,
     ) -> Opening:
-        """Record that a holdout, or all outcomes, are about to be looked at, or refuse.
+        """Record that an audit is about to look at a holdout or at all outcomes, or refuse.
 
-        The holdout is known by its outcomes, so that a column more in the evidence does not make it
-        a fresh one. Once opened, it opens for another audit only for a reason, which stays in every
-        later report: with other candidates, another plan, split or version of the evidence. The
-        same audit again is a replay, recorded and not counted.
+        The holdout is identified by its outcomes, so that a further column in the evidence does not
+        make it a fresh one. After the first opening, another audit (with other candidates, another
+        plan, split or version of the evidence) needs a reason, which stays in every later report.
+        The same audit again is a replay, which is recorded but not counted.
 
         Parameters
         ----------
         evidence_hash, outcome_hash, split_hash, library_hash, plan_hash : str
         reopen : str, optional
-            Why it is opened again.
+            Reason for opening it again.
         holdout : bool
-            Whether something is held out; without, all outcomes are looked at.
+            Whether a part is held out; if not, the audit looks at all outcomes.
         all_outcomes : bool
-            Whether outcomes that are held out are looked at by more than the judge.
+            Whether more than the judge looks at held-out outcomes.
         compare : pair of str, optional
             Two models whose difference is judged.
         rule : str
-            Name of the rule that judges.
+            Name of the judge.
         level : float in (0, 1), optional
-            The error level that this look spends; None where the rule has none.
+            The error level that this look spends; None if the judge has none.
         sample : callable, optional
-            Takes a sample of the outcomes by a salt. It shows to later openings of other evidence
-            how much of it is the same; such openings are counted together, and not refused.
+            Takes a sample of the outcomes by a salt. Later openings of other evidence use the
+            sample to measure the shared part; these openings are counted together, not refused.
         scope : str, optional
-            Which models and rows of the table it is of. Looks at other outcomes of another scope
-            are other questions, and not counted together.
+            The models and rows of the table that are looked at. Looks at other outcomes with
+            another scope are other questions, and are not counted together.
 
         Raises
         ------
         LedgerError
             If it was opened before in another way and no reason is given, if an earlier ledger
-            holds an opening of it, or the ledger does not add up.
+            holds an opening for it, or the ledger's chain is broken.
         InputError
             If the ledger cannot be written to.
 
         Notes
         -----
-        The ledger guards against a second look by habit or oversight, and leaves a trace of it; it
-        cannot prevent a determined one."""
+        The ledger guards against a second look by habit or oversight, and records it. It cannot
+        prevent a deliberate one."""
         reason = None if reopen is None else " ".join(reopen.split())
         if reason == "":
             raise LedgerError(
@@ -250,34 +249,33 @@ class Ledger:
 
     @contextmanager
     def forgive_crash(self, opening: Opening) -> Iterator[None]:
-        """Record, if an error or an interrupt ends this block, that nobody saw what was opened.
+        """Record, if an error or an interrupt ends this block, that the outcomes stayed unseen.
 
-        The opening then is no look: another audit needs no reason, and no level is spent. A process
-        that is killed records nothing, and has looked.
+        The opening then does not count: another audit needs no reason, and no level is spent. A
+        process that is killed cannot record this, so its opening counts.
         """
         try:
             yield
         except BaseException as error:
-            # the error at hand is what its reader needs, whatever becomes of the ledger
+            # the user needs the present error, even if the ledger also fails
             with suppress(GroundfaultError):
                 self.append(CRASHED, {"opening": opening.head, "error": type(error).__name__})
             raise
 
     def describe_opening(self, head: str, hashes: Mapping[str, str]) -> Opening:
-        """Return what a report says of an opening, counted again from the events up to it.
+        """Count an opening again from the events up to it, for a report.
 
         Parameters
         ----------
         head : str
-            Hash of the event that recorded it.
+            Hash of the event that recorded the opening.
         hashes : mapping of str to str
-            What it has to be of: those of evidence, outcome, split, library and plan, by these
-            names.
+            Expected hashes of evidence, outcome, split, library and plan, by these names.
 
         Raises
         ------
         LedgerError
-            If the chain is broken, or that event is missing or of something else.
+            If the chain is broken, or the event is missing or has other hashes.
         InputError
             If there is no ledger at this place, or it cannot be read.
         """
@@ -295,7 +293,7 @@ class Ledger:
     def refuse_earlier(
         self, kind: str, concerns: Callable[[Mapping[str, Any]], bool], what: str
     ) -> None:
-        """Raise `LedgerError` if an earlier version's ledger holds such an event.
+        """Raise `LedgerError` if an earlier version's ledger holds an event about this.
 
         Parameters
         ----------
@@ -303,7 +301,7 @@ class Ledger:
         concerns : callable
             Whether the body of an event of this kind is about the same thing.
         what : str
-            What that is, for the message.
+            Name of this thing for the message.
         """
         for place in self._earlier:
             if any(concerns(event.body) for event in Ledger(place).events(kind)):
@@ -352,7 +350,7 @@ def _refuse_another_look(before: Sequence[Event], body: Mapping[str, Any]) -> No
 
 
 def _name_change(before: Sequence[Event], body: Mapping[str, Any]) -> str:
-    """Say how a look differs from those before it, as a refusal says it."""
+    """Describe how a look differs from earlier looks, for a refusal."""
     last = before[-1].body
     if body["library"] not in {event.body.get("library") for event in before}:
         old, new = str(last.get("library"))[:12], body["library"][:12]
@@ -366,7 +364,7 @@ def _name_change(before: Sequence[Event], body: Mapping[str, Any]) -> str:
 # ------------------------------------------------------------------------------------------- events
 
 
-# that no two events have the same predecessor is what keeps the chain from forking
+# the chain cannot fork, because no two events may have the same predecessor
 _TABLE = DatabaseTable(
     "groundfault_ledger",
     ("time", "actor", "kind", "body", "previous", "hash"),
@@ -394,7 +392,7 @@ def _append(connection: Connection, kind: str, body: str) -> Event:
     if last is not None and kind != CLOCK:
         behind = datetime.fromisoformat(last.time) - now
         if behind > _DRIFT:
-            # events keep their order; that their times do not is said where it begins
+            # events keep their order; a note is recorded where their times do not
             seconds = round(behind.total_seconds())
             _append(connection, CLOCK, _canonical({"seconds": seconds, "last": last.time}))
             last = _last(connection)
@@ -428,7 +426,7 @@ def _hash(entry: Any) -> str:
 
 def _canonical(body: Mapping[str, Any]) -> str:
     try:
-        # canonical, as it is hashed; NaN is no JSON, and other readers would refuse it
+        # canonical, because it is hashed; NaN is not JSON, and other readers would refuse it
         return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError(f"only JSON can be recorded in a ledger: {error}") from None

@@ -1,4 +1,4 @@
-"""Which ledger: one place for every command and for Python, unless the caller names another."""
+"""Choose the ledger: one place for every command and for Python, unless you name another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from groundfault.errors import GroundfaultError
 DEFAULT = "groundfault-ledger.db"
 VARIABLE = "GROUNDFAULT_LEDGER"
 OFF = "off"
-"""Value of the variable that records nothing."""
+"""Value of the variable that turns recording off."""
 
 EARLIER = ("groundfault.db", "audit.db")
 """Where ``label confirm`` and ``label run`` of groundfault 0.1 recorded by default."""
@@ -23,20 +23,20 @@ LedgerChoice: TypeAlias = Ledger | str | Path | bool | None
 
 
 def find_ledger(choice: LedgerChoice, *, earlier: Sequence[str | Path] = EARLIER) -> Ledger | None:
-    """Return the ledger to record in; None where nothing is recorded.
+    """Return the ledger to record in; None if recording is off.
 
     Parameters
     ----------
     choice : Ledger, path, URL or bool, optional
-        True takes the place that `name_default` names; False and None record nothing.
+        True takes the place that `name_default` names; False and None turn recording off.
     earlier : sequence of path
-        Other places where earlier versions recorded by default. They are read where the default is
-        taken: what they hold of the same outcomes is gone on with there, or refused.
+        Other default places of earlier versions, read when the default is taken. Records that they
+        hold for the same outcomes are continued there, or refused.
 
     Warns
     -----
     UserWarning
-        If there is a ledger with openings in one of the earlier places.
+        If one of the earlier places holds a ledger with openings.
     """
     if choice is None or choice is False:
         return None
@@ -60,24 +60,23 @@ def find_ledger(choice: LedgerChoice, *, earlier: Sequence[str | Path] = EARLIER
 
 
 def name_default() -> str | None:
-    """Return path or URL of the ledger where none is named; None where the variable is off."""
+    """Return path or URL of the default ledger; None if the variable is off."""
     place = os.environ.get(VARIABLE) or DEFAULT
     return None if place == OFF else place
 
 
 def is_waived(choice: LedgerChoice) -> bool:
-    """Return whether the caller does without a ledger, by argument or by the variable."""
+    """Return whether the caller turned the ledger off, by argument or by the variable."""
     return choice is None or choice is False or (choice is True and name_default() is None)
 
 
 def find_witness(choice: LedgerChoice, stated: str, folder: Path | None = None) -> Ledger | None:
-    """Return the ledger that a result is checked against; None where there is none that may be
-    asked.
+    """Return the ledger to check a result against; None if no ledger may be opened.
 
-    A result may come from anybody, and the place that it states may be a server that waits for
-    passwords. So only a ledger of the caller's is opened: the one named, by argument or variable;
-    or the one in the default place, if it is what the result states. Else a file of the stated name
-    that lies in the folder of the result itself.
+    A result may come from a stranger, and the place that it states may be a server that waits for
+    passwords. So only the caller's own ledgers are opened: the ledger named by argument or
+    variable, or the ledger in the default place if the result states this place. Otherwise, a file
+    with the stated name in the folder of the result is taken.
 
     Parameters
     ----------
@@ -86,7 +85,7 @@ def find_witness(choice: LedgerChoice, stated: str, folder: Path | None = None) 
     stated : str
         The place that the result states.
     folder : Path, optional
-        Where the result is.
+        Folder of the result.
     """
     if choice is not True or os.environ.get(VARIABLE):
         return find_ledger(choice)
@@ -102,7 +101,7 @@ def find_witness(choice: LedgerChoice, stated: str, folder: Path | None = None) 
 
 def _holds_openings(path: Path) -> bool:
     try:
-        # of a holdout, or of a sequential audit; the record of a run has none
+        # openings of a holdout or of a sequential audit; the record of a run has none
         return any(event.kind.endswith("_opened") for event in Ledger(path).events())
     except GroundfaultError:
         # some other program's file of the same name

@@ -22,10 +22,9 @@ version = cache(metadata.version)
 
 
 def run_in_order(calls: Iterable[Any], jobs: int) -> Iterator[Any]:
-    """Yield results of delayed calls in their order, each as soon as it and those before it are
-    there.
+    """Yield results of delayed calls in order, each as soon as it and all earlier ones are ready.
 
-    Where the backend of joblib cannot do that, as Ray's cannot, all come at the end.
+    If the backend of joblib cannot do that, like Ray's, all results come at the end.
 
     Parameters
     ----------
@@ -45,20 +44,20 @@ def run_in_order(calls: Iterable[Any], jobs: int) -> Iterator[Any]:
 
 @contextmanager
 def use_workers(address: str | None) -> Iterator[None]:
-    """Let everything that is repeated inside run on a farm; with None, on this machine.
+    """Run the repeats in this block on a farm; with None, on this machine.
 
     Parameters
     ----------
     address : str, optional
         ``dask://HOST:PORT`` of a Dask scheduler, or ``ray://HOST:PORT`` of a Ray cluster. Its
-        workers have to have the same version of groundfault.
+        workers need the same version of groundfault.
 
     Raises
     ------
     PlanError
-        If it is neither.
+        If the address has another form.
     InputError
-        If nobody answers there.
+        If the address does not answer.
     MissingExtraError
         If the farm's library is not installed.
     """
@@ -104,8 +103,7 @@ def _join_ray(address: str) -> Any:
 def enough_threads(work: int) -> Iterator[None]:
     """Limit compiled code to one thread below twenty million descriptor-unit pairs."""
     if work < _SMALL and "numba" not in sys.modules:
-        # nothing is compiled yet, and of what is small nothing will be: loading numba takes a
-        # second
+        # no code is compiled yet, and small work needs none: loading numba takes a second
         yield
         return
     import numba
@@ -121,10 +119,10 @@ def enough_threads(work: int) -> Iterator[None]:
 
 
 def enough_openmp_threads(work: int) -> AbstractContextManager[object]:
-    """Limit the threads of scikit-learn as `enough_threads` limits those of compiled code.
+    """Limit the threads of scikit-learn as `enough_threads` limits threads of compiled code.
 
-    Its threads wait by spinning: where a second one shares its core with other work, a fit of a
-    thousand rows took thirty times as long as with one.
+    These threads wait by spinning: with a second thread on a core that does other work, a fit of a
+    thousand rows took thirty times as long as with one thread.
     """
     return _limit_threads("openmp", 1 if work < _SMALL else None)
 
@@ -132,7 +130,7 @@ def enough_openmp_threads(work: int) -> AbstractContextManager[object]:
 def one_thread() -> AbstractContextManager[object]:
     """Limit many small products to one thread: no digit depends on the number of cores.
 
-    The libraries are looked up once a process: cheap enough to be entered at every step.
+    The libraries are looked up once a process, so the block is cheap enough for every step.
     """
     limit: AbstractContextManager[object] = _libraries().limit(limits=1)
     return limit

@@ -10,20 +10,19 @@ Progress = Callable[[str], object]
 
 
 def listener(progress: Progress | None) -> Progress:
-    """Return the function to call with a message: the one that was passed, or one that does
-    nothing."""
+    """Return the function to call with a message: the argument, or a function without effect."""
     return progress or _ignore
 
 
 def _ignore(message: str) -> None:
-    """Do nothing: the caller passed no function."""
+    """Ignore a message, because the caller passed no function."""
 
 
 def show_steps() -> Progress:
     """Return a function that shows the current step in one line, to be passed as ``progress``.
 
-    The line is below the cell in a notebook, and on standard error in a terminal; where standard
-    error is neither, as in the log of a job, each step is a line of its own.
+    The line is below the cell in a notebook, and on standard error in a terminal. Elsewhere, as in
+    the log of a job, each step is a line of its own.
 
     Examples
     --------
@@ -39,7 +38,7 @@ def show_steps() -> Progress:
 
 
 def _find_notebook() -> Any:
-    """Return the running shell where it has a notebook's kernel; it is not imported to find out."""
+    """Return the running shell if it has a notebook's kernel, without importing IPython."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell if hasattr(shell, "kernel") else None
@@ -72,5 +71,5 @@ def _write_line(message: str) -> None:
 
 
 def _clean(message: str) -> str:
-    """Return a message without what steers a terminal: names of files and columns are from data."""
+    """Return a message without control characters, which names of files and columns may hold."""
     return "".join(c if c.isprintable() else "\ufffd" for c in message)

@@ -1,8 +1,8 @@
-"""Reading: files in whole, never more of them than a stated number of bytes.
+"""Reading: whole files, up to a stated number of bytes.
 
-A path may come from a stranger's report or a slip of the hand, and name what has no end. Files that
-groundfault reads as a whole are read here; logs, which may be far larger, are read in parts by
-`groundfault.readers.safely`.
+A path may come from a stranger's report or a typing error, and name an endless file. This module
+reads the files that groundfault reads as a whole; `groundfault.readers.safely` reads logs, which
+may be far larger, in parts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read_bytes(path: str | Path, limit: int = MAX_DOCUMENT) -> bytes:
     InputError
         If it is a device, or has more than ``limit`` bytes.
     OSError
-        If it is not there, is a folder, or must not be read.
+        If the path is missing, is a folder, or must not be read.
     """
     place, parts = Path(path), []
     status = place.stat()
@@ -52,7 +52,7 @@ def read_bytes(path: str | Path, limit: int = MAX_DOCUMENT) -> bytes:
     too_large = InputError(f"{place} is larger than {limit:,} bytes, the most that is read")
     if status.st_size > limit:
         raise too_large
-    # counted while it is read, too: a pipe states no size, and a file may grow
+    # also counted while reading: a pipe states no size, and a file may grow
     with place.open("rb") as stream:
         while part := stream.read(_PART):
             parts.append(part)
@@ -81,22 +81,22 @@ def read_beside(module: str, name: str) -> str:
 
 
 def decode_json(text: str, where: str) -> Any:
-    """Return what JSON of our own holds; logs, which others write, are read with more patience.
+    """Return the value of JSON that groundfault wrote; readers of logs are less strict.
 
-    A reader of logs takes the last of two values of one key, as the tool that wrote it would.
+    A reader of logs takes the last of two values of one key, like the tool that wrote the log.
 
     Parameters
     ----------
     text : str
     where : str
-        What messages call it.
+        Its name in messages.
 
     Raises
     ------
     InputError
-        If it is no JSON, is nested too deeply, names a key of an object twice, of which readers
-        take either, or holds a number of over 300 digits, which no float holds, or half of a
-        surrogate pair, which no file holds.
+        If the text is not JSON, is nested too deeply, repeats a key of an object (readers differ in
+        the value they take), or holds a number of over 300 digits, which no float holds, or half of
+        a surrogate pair, which no file holds.
     """
     try:
         data = json.loads(text, parse_int=_parse_int, object_pairs_hook=_make_object)
@@ -114,7 +114,7 @@ def decode_json(text: str, where: str) -> Any:
 
 
 def read_json_object(path: str | Path, limit: int = MAX_DOCUMENT) -> dict[str, Any]:
-    """Return the JSON object that a file of our own holds; see `decode_json`.
+    """Return the JSON object in a file that groundfault wrote; see `decode_json`.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def read_json_object(path: str | Path, limit: int = MAX_DOCUMENT) -> dict[str, A
 
 
 class _Refusal(ValueError):
-    """Says what is wrong with JSON that Python would take."""
+    """A fault of JSON that Python would accept."""
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -171,13 +171,13 @@ class readable:
 
 
 def is_inside(place: str | Path, folders: Iterable[str | Path]) -> bool:
-    """Return whether a place that a file names lies in one of some folders, links followed.
+    """Return whether a place named in a file lies in one of some folders; links are followed.
 
     Parameters
     ----------
     place : path
-        A path, or a pattern of paths. A URL, and a path on a server (``//server/share``), lie
-        nowhere; neither is asked.
+        A path, or a pattern of paths. URLs and paths on a server (``//server/share``) lie in no
+        folder; the server is not contacted.
     folders : iterable of path
     """
     text = str(place)
@@ -186,7 +186,7 @@ def is_inside(place: str | Path, folders: Iterable[str | Path]) -> bool:
     parts = Path(text).parts
     fixed = [part for part in parts if not glob.has_magic(part)]
     if len(fixed) < len(parts):
-        # behind a wildcard ".." leads to where nobody has looked
+        # behind a wildcard ".." leads to an unchecked place
         if ".." in parts:
             return False
         fixed = fixed[: next(i for i, part in enumerate(parts) if glob.has_magic(part))]

@@ -1,4 +1,4 @@
-"""Plug-ins and public names, none of which is imported before it is used."""
+"""Plug-ins and public names, which are imported only when they are used."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ def _read_built_in() -> dict[str, dict[str, str]]:
 
 
 def open_registry(kind: str, group: str) -> Registry:
-    """Return the registry of an entry-point group, with what plugins.toml lists of it."""
+    """Return the registry of an entry-point group, with its entries in plugins.toml."""
     return Registry(kind, group, _read_built_in()[group])
 
 
 @dataclass(frozen=True)
 class Registry:
-    """Makers of one kind of plug-in; nothing is imported before it is used.
+    """Makers of one kind of plug-in, which are imported only when they are used.
 
     Attributes
     ----------
     kind : str
-        In messages: "finder", "judge", "policy".
+        Word for messages: "finder", "judge", "policy".
     group : str
         The entry-point group of packages.
     built_in : mapping of str to str
-        Names and where their makers live, as ``module:attribute``. A package cannot replace one.
+        Names and places of built-in makers, as ``module:attribute``. A package cannot replace one.
     """
 
     kind: str
@@ -53,16 +53,16 @@ class Registry:
     built_in: Mapping[str, str]
 
     def names(self) -> tuple[str, ...]:
-        """Return the built-in names, then those of installed packages."""
+        """Return the built-in names, then the names in installed packages."""
         return (*self.built_in, *sorted(self._installed()))
 
     def get(self, name: str) -> Callable[..., Any]:
-        """Return the maker of that name.
+        """Return the maker with a name.
 
         Raises
         ------
         PlanError
-            If there is none, or the package that registered it cannot be imported.
+            If the name is unknown, or the package that registered it cannot be imported.
         """
         if name in self.built_in:
             maker: Callable[..., Any] = load_object(self.built_in[name])
@@ -87,7 +87,7 @@ class Registry:
             place = self.built_in.get(point.name) or (earlier.value if earlier else None)
             if place is None:
                 points[point.name] = point
-            # the built-in one wins: a package must not silently change what an audit does
+            # the built-in maker wins: a package must not silently change an audit
             elif place != point.value:
                 message = f"two are named {point.name!r} in {self.group}: {place} is used"
                 warnings.warn(f"{message}, not {point.value}", stacklevel=3)
@@ -95,9 +95,9 @@ class Registry:
 
 
 def load_object(place: str) -> Any:
-    """Import what stands at ``module:attribute``.
+    """Import the object at ``module:attribute``.
 
-    Tables of such places name what lies above them without importing it before it is used.
+    Tables of such places can name objects of higher packages, because they import them only on use.
     """
     module, _, attribute = place.partition(":")
     return getattr(import_optional(module), attribute)
@@ -155,7 +155,7 @@ def open_front_door(
     guards = [node for node in ast.parse("".join(source)).body if isinstance(node, ast.If)]
     lines = [line for guard in guards for line in guard.body if isinstance(line, ast.ImportFrom)]
     places = {each.name: f"{line.module}:{each.name}" for line in lines for each in line.names}
-    # past this function, too
+    # one frame more, for this function
     find_renamed = rename_attributes(module, renamed or {}, stacklevel=4)
 
     def list_modules() -> set[str]:

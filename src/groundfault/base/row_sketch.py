@@ -1,15 +1,14 @@
-"""Overlap: a small sample of keyed hashes shows which part of two tables is the same.
+"""Overlap: estimate from small samples of keyed hashes how much two tables share.
 
-Of every table the rows that come first by MD5 of what they are known by are taken, so that rows
-that two tables share are in both samples or in neither (Broder 1997,
-doi:10.1109/SEQUEN.1997.666900). Every engine has MD5, and so draws the same rows where a table is
-counted in and not read. What is stored of a row, its identity and its outcome, is hashed with a
-salt that belongs to one ledger: samples of two ledgers have nothing in common, and there are no
-tables to look hashes up in. Who has the ledger can still try whether a row is in it, and with which
-outcome.
+The sample takes the rows that come first by the MD5 of their identity, so a row of two tables is in
+both samples or in neither (Broder 1997, doi:10.1109/SEQUEN.1997.666900). Every engine has MD5, so
+an engine that counts a table draws the same rows. The stored identity and outcome of a row are
+hashed with a salt that belongs to one ledger: samples of two ledgers cannot be matched, and no
+table of known hashes helps. A person who has the ledger can still test whether a given row with a
+given outcome is in it.
 
-Rows of logs have a second, smaller sample: of the answers themselves, each by its log and key,
-whatever its score. It shows that another scorer judged the same answers.
+Rows of logs have a second, smaller sample: the answers by log and key, regardless of their score.
+It shows that another scorer judged the same answers.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ MOST_ROWS = 20_000
 LEAST_RARE = 20
 """Rows without the commonest outcome, for which a sample is made larger, up to `MOST_ROWS`."""
 LEAST_SHARE = 0.1
-"""Share of a table's rows, from which on they are said to be those of another."""
+"""Smallest share of a table's rows that is reported as shared with another table."""
 ANSWERS = 512
 """Answers that a sample holds: their share has a standard error of at most 2.2 points."""
 
@@ -56,19 +55,19 @@ class RowSample:
     Attributes
     ----------
     salt : str
-        What the hashes are keyed with; hexadecimal digits.
+        Key of the hashes; hexadecimal digits.
     bound : int
-        All rows up to this place in their order are in the sample.
+        The sample has all rows up to this place in their order.
     keys : uint32 array, shape (rows,)
         Hashes of the rows' identities, ascending.
     outcomes : uint16 array, shape (rows,)
         Hashes of identity and outcome together.
     places : uint32 array, shape (rows,), optional
-        Of the rows in their order. They are not stored.
+        Places of the rows in their order. Not stored.
     kinds : int array, shape (rows,), optional
-        Numbers of the outcomes themselves. They are not stored.
+        Numbers of the distinct outcomes. Not stored.
     answers : uint32 array, shape (up to ANSWERS,), optional
-        The smallest hashes of answers, ascending, where rows are known to be of a log.
+        The smallest hashes of answers, ascending, if the rows are from logs.
     """
 
     salt: str
@@ -80,7 +79,7 @@ class RowSample:
     answers: NDArray[np.uint32] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a ledger stores: six bytes a row."""
+        """Return the content for a ledger: six bytes a row."""
         rows = np.empty(len(self.keys), _STORED)
         rows["key"], rows["outcome"] = self.keys, self.outcomes
         text = b64encode(rows.tobytes()).decode()
@@ -91,12 +90,12 @@ class RowSample:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> RowSample:
-        """Read what `to_json` wrote.
+        """Read a sample that `to_json` wrote.
 
         Raises
         ------
         LedgerError
-            If it is something else.
+            If the content is damaged.
         """
         try:
             rows = np.frombuffer(b64decode(content["rows"], validate=True), _STORED)
@@ -123,15 +122,15 @@ def sample_rows(
     Parameters
     ----------
     names : sequence of bytes, length n
-        UTF-8 that each row is known by; no two alike.
+        UTF-8 identity of each row; no two equal.
     outcomes : float array, shape (n,)
         No NaN.
     salt : str
         Hexadecimal digits, up to 128.
     logs : sequence of str, length n, optional
-        The digest of the log that each row is from.
+        The digest of each row's log.
     bound : int
-        Where the rows are only those up to this place in the order, that place.
+        The last place of the rows in their order, if only part of a table is given.
     """
     secret = bytes.fromhex(salt)
     # the first `DIGITS` digits of MD5
@@ -163,21 +162,20 @@ def _hash(parts: Iterable[bytes], secret: bytes, size: int) -> NDArray[Any]:
 
 
 def measure_overlap(now: RowSample, earlier: RowSample) -> float:
-    """Return which share of a table's rows an earlier table has, with the same outcomes; 0 where
-    none.
+    """Return the share of a table's rows that an earlier table has with the same outcomes.
 
     Parameters
     ----------
     now : RowSample
-        Just taken, so that it has ``places`` and ``kinds``.
+        A new sample, with ``places`` and ``kinds``.
     earlier : RowSample
 
     Returns
     -------
     float
-        At least `LEAST_SHARE`, or 0: also where the rows shared are too few, or their outcomes
-        agree too little, to be the same (`groundfault.stats.agreement.are_copies`). An estimate
-        with a standard error of at most 0.8 percentage points for as many rows as the sample has.
+        At least `LEAST_SHARE`, or 0: also if too few rows are shared, or their outcomes agree too
+        little, to be the same (`groundfault.stats.agreement.are_copies`). The estimate has a
+        standard error of at most 0.8 percentage points for a sample of `ROWS` rows.
     """
     if now.salt != earlier.salt or now.places is None or now.kinds is None:
         return 0.0
@@ -193,10 +191,10 @@ def measure_overlap(now: RowSample, earlier: RowSample) -> float:
 
 
 def measure_shared_answers(now: RowSample, earlier: RowSample) -> float:
-    """Return which share of the answers an earlier table has, whatever their scores; 0 where none.
+    """Return the share of the answers that an earlier table has, regardless of their scores.
 
-    Answers are the same if they stand in the same log under the same key: those of another model,
-    or of another run, do not.
+    Answers are the same if they have the same log and key, so answers of another model or another
+    run differ.
 
     Returns
     -------
@@ -215,23 +213,23 @@ def measure_shared_answers(now: RowSample, earlier: RowSample) -> float:
 def compare_samples(
     events: Iterable[Event], outcome: str, sample: Callable[[str], RowSample]
 ) -> dict[str, Any]:
-    """Return what an opening records of its sample, and of how it overlaps with those before it.
+    """Return an opening's sample and its overlap with earlier samples, for its record.
 
     Parameters
     ----------
     events : iterable of Event
-        All of the ledger.
+        All events of the ledger.
     outcome : str
         Hash of the outcomes that are opened.
     sample : callable
-        Takes their sample by a salt.
+        Takes a sample of the outcomes by a salt.
 
     Returns
     -------
     dict
-        "overlaps": shares of these outcomes, by the hash of earlier ones that have them, too.
-        "rescored": shares of these answers, by the hash of earlier outcomes of them.
-        "sample", unless these very outcomes have one in the ledger.
+        "overlaps": shares of these outcomes in earlier outcomes, by the hash of the earlier ones.
+        "rescored": shares of these answers in earlier outcomes, by the hash of the earlier ones.
+        "sample", unless the ledger already has a sample for these outcomes.
 
     Raises
     ------
@@ -266,13 +264,12 @@ def compare_samples(
 
 
 def _is_in_another_order(content: Any) -> bool:
-    """Return whether a sample is of the rows that come first by a salted hash, as before decision
-    0048."""
+    """Return whether a sample orders rows by a salted hash, as before decision 0048."""
     return isinstance(content, dict) and "limit" in content
 
 
 def _choose_size(kinds: NDArray[np.intp]) -> int:
-    """Return how many rows to take of those in the order of their hashes."""
+    """Return how many rows to take, in the order of their hashes."""
     if len(kinds) <= ROWS:
         return len(kinds)
     # without rare outcomes in it a sample cannot tell a copy from another table with these ids

@@ -1,9 +1,9 @@
-"""Sheets: tables as files, and CSV that a spreadsheet shows and does not compute.
+"""Sheets: tables as files, and CSV without formulas for spreadsheets.
 
-Every CSV that groundfault writes is written here. A spreadsheet takes a cell that begins with one
-of a few characters for a formula, which may fetch addresses or start programs; evaluation data come
-from strangers and models, so such a text begins with an apostrophe instead. Parquet and JSON lines
-hold every text as it is.
+This module writes every CSV of groundfault. A spreadsheet treats a cell that begins with one of a
+few characters as a formula, which may fetch addresses or start programs. Evaluation data come from
+strangers and models, so an apostrophe is put before such a text. Parquet and JSON lines keep every
+text unchanged.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ _BOM = b"\xef\xbb\xbf"  # without it Excel takes UTF-8 for the code page of the 
 
 
 def escape_cell(text: str) -> str:
-    """Return a text as a cell of CSV: with an apostrophe in front where it would be a formula."""
+    """Return a text as a cell of CSV, with an apostrophe in front if it would be a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def format_csv(frame: pl.DataFrame, *, for_excel: bool = False) -> bytes:
-    """Return a table as CSV in UTF-8, texts and names of columns as `escape_cell` writes them.
+    """Return a table as CSV in UTF-8; texts and column names are escaped by `escape_cell`.
 
     Parameters
     ----------
     frame : polars.DataFrame
-        Of one value a cell: no lists, structures or bytes.
+        One value a cell: no lists, structures or bytes.
     for_excel : bool
-        With a byte-order mark and the line ends of Windows.
+        Add a byte-order mark and use the line ends of Windows.
 
     Raises
     ------
     InputError
-        If a column holds what CSV has no way to write.
+        If a column holds values that CSV cannot hold.
     """
     nested = [
         name
@@ -93,12 +93,12 @@ def read_sheet_text(path: Path) -> str:
 def split_rows(
     text: str, path: Path, columns: Iterable[str]
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield where each row of a CSV sheet stands, in words, and its cells by column.
+    """Yield the place of each row of a CSV sheet in words, and its cells by column.
 
     Raises
     ------
     InputError
-        If it is no CSV, or lacks a column.
+        If the sheet is not CSV, or lacks a column.
     """
     csv.field_size_limit(MAX_DOCUMENT)
     head = text.partition("\n")[0]
@@ -107,7 +107,7 @@ def split_rows(
         sheet = csv.DictReader(io.StringIO(text, newline=""), delimiter=between, strict=True)
         lacking = [name for name in columns if name not in (sheet.fieldnames or ())]
         if lacking:
-            raise InputError(f"{path} has no column {lacking[0]!r}: it is no such sheet")
+            raise InputError(f"{path} has no column {lacking[0]!r}; is it the right file?")
         for number, row in enumerate(sheet, start=2):
             yield f"{path}, row {number}", row
     except csv.Error as error:
@@ -115,12 +115,12 @@ def split_rows(
 
 
 def write_table(frame: pl.DataFrame, path: str | Path) -> None:
-    """Write a table as CSV, Parquet or JSONL, as its name says, whole or not at all.
+    """Write a table as CSV, Parquet or JSONL by its name, whole or not at all.
 
     Raises
     ------
     InputError
-        If the name says none of these, CSV cannot hold a column, or the place cannot be written to.
+        If the name has another ending, CSV cannot hold a column, or the place cannot be written to.
     """
     place, buffer = Path(path), io.BytesIO()
     require_table_name(place)
@@ -137,7 +137,7 @@ def write_table(frame: pl.DataFrame, path: str | Path) -> None:
 def write_rows(rows: Iterable[Mapping[str, object]], path: str | Path) -> None:
     """Write rows as JSON lines, whole or not at all.
 
-    They are lines also to those who split at every end of line that Unicode knows.
+    A program that splits text at every Unicode line end also finds one row a line.
     """
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     write_text(Path(path), _ENDS.sub(lambda end: f"\\u{ord(end[0]):04x}", lines))

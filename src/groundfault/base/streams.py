@@ -1,4 +1,4 @@
-"""Streams of random numbers: one of its own for each purpose, from one seed."""
+"""Streams of random numbers: a separate stream for each purpose, from one seed."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ import numpy as np
 
 
 def stream(seed: int, purpose: str, counter: int = 0) -> np.random.Generator:
-    """Return a generator that depends on seed, purpose and counter alone, not on what was drawn
-    before it.
+    """Return a generator that depends only on seed, purpose and counter, not on earlier draws.
 
     Parameters
     ----------
     seed : int
         At least 0; the seed of the plan.
     purpose : str
-        What the numbers are drawn for. Two purposes never share a stream.
+        Purpose of the numbers. Two purposes never share a stream.
     counter : int
-        The number of the draw, at least 0, where one purpose needs several streams.
+        The number of the stream, at least 0, if one purpose needs several.
     """
     # sha256, since Python's hash of a text differs from process to process
     word = int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:8], "big")

@@ -1,4 +1,4 @@
-"""Judges: `get` finds one by name, also those of packages; `choose_judge` takes one for a plan."""
+"""Judges: `get` finds a judge by name, also in packages; `choose_judge` picks one for a plan."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _PERMUTATIONS = 999
 
 
 def get(judge: str | NamedJudge, settings: Mapping[str, Any] | None = None) -> Judge:
-    """Return the judge of a name; a judge is returned as it is.
+    """Return the judge with a name; a judge object is returned unchanged.
 
     Parameters
     ----------
     judge : str or Judge
-        Names are of built-in judges, or registered under the entry-point group
+        Name of a built-in judge, or of one registered under the entry-point group
         ``groundfault.judges``.
     settings : mapping, optional
-        Of a judge that is named.
+        Settings for a judge given by name.
 
     Raises
     ------
     PlanError
-        If there is none, it has no such setting, or its package cannot be imported.
+        If the name or a setting is unknown, or the judge's package cannot be imported.
     """
     if not isinstance(judge, str):
         return cast("Judge", judge)
@@ -47,21 +47,21 @@ def get(judge: str | NamedJudge, settings: Mapping[str, Any] | None = None) -> J
 
 
 def choose_judge(plan: Plan, roles: Roles, *, mined: bool) -> tuple[Plan, str]:
-    """Return the plan with a judge in place of ``auto``, and why it is that one.
+    """Return the plan with a judge in place of ``auto``, and the reason for the choice.
 
     Parameters
     ----------
     plan : Plan
-        One that names its judge is returned as it is, without a reason.
+        A plan that names its judge is returned unchanged, without a reason.
     roles : Roles
-        Of the evidence.
+        Roles of the evidence.
     mined : bool
-        Whether a candidate was, or a finder of the audit will be, led by outcomes of the evidence.
+        Whether outcomes of the evidence led to a candidate, or will lead a finder of the audit.
 
     Notes
     -----
-    Rules that were fixed by attributes and texts alone owe nothing to the outcomes, so all of these
-    may test them. What was selected by outcomes needs others, which are held out. ``max-t`` draws
+    Rules made from attributes and texts alone do not depend on the outcomes, so all outcomes may
+    test them. Rules selected by outcomes are tested on other, held-out outcomes. ``max-t`` draws
     999 permutations here, unless the plan asks for another number than 9,999.
     """
     if plan.judge != AUTO:

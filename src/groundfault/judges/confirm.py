@@ -17,7 +17,7 @@ from groundfault.stats import bits, flips, multiple
 from groundfault.stats.contingency import ContingencyTables, centre_losses
 
 GAP_LEVEL = 0.1
-"""Lenient: a true candidate is refused this often by chance, where its gaps are harmless."""
+"""Lenient: the chance to refuse a true candidate whose gaps are harmless."""
 
 
 def compute_graded_p_values(
@@ -76,7 +76,7 @@ def _redraw(
 
 @dataclass(frozen=True)
 class HoldoutResult:
-    """What the holdout says; arrays of shape (H,), a hypothesis each.
+    """Results on the holdout; arrays have shape (H,), one value a hypothesis.
 
     Attributes
     ----------
@@ -85,12 +85,12 @@ class HoldoutResult:
     p : float64 array
         One-sided permutation p-values in the discovery direction.
     p_adjusted : float64 array
-        Their Holm adjustment among the survivors; NaN for the others.
+        Holm adjustment of ``p`` among the survivors; NaN for other hypotheses.
     failure : tuple of str
         The first part of the rule that each survivor failed: "sign", "p", "min_effect"; else "".
     too_small : bool array
-        Survivors with the right sign and an adjusted p-value within the level, that lack the least
-        effect alone.
+        Survivors with the right sign and an adjusted p-value within the level, but less than the
+        least effect.
     """
 
     passes: Bools
@@ -112,8 +112,8 @@ def confirm(
 ) -> HoldoutResult:
     """Test survivors on the holdout: the same sign, enough effect, and a small p where required.
 
-    Whether there is enough support is each candidate's own question, not that of its duplicates and
-    complements: see `supported`.
+    Each candidate's support is checked by itself, not together with its duplicates and complements:
+    see `has_support`.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def confirm(
         Sign of each discovery lift.
     plan : Plan
     exact_p : bool
-        Whether the exact p-value under Holm is asked for, beside the paper's gate.
+        Whether to require the exact p-value under Holm in addition to the paper's gate.
     rng : numpy.random.Generator
         Used only where p-values are sampled.
     """
@@ -150,19 +150,19 @@ def confirm(
 
 def has_support(on: Ints, off: Ints, plan: Plan) -> Bools:
     """Return which candidates have enough held-out units on both sides, by their numbers."""
-    # decided by counts without outcomes, so that it cannot depend on what the holdout shows
+    # decided by counts without outcomes, so that it cannot depend on held-out outcomes
     min_on, min_off = plan.hold_min_on or plan.min_on, plan.hold_min_off or plan.min_off
     return np.asarray((on >= min_on) & (off >= min_off))
 
 
 def is_at_most(p: Floats, level: Number) -> Bools:
-    """Return which p-values are at most a level; one that equals it but for rounding is."""
+    """Return which p-values are at most a level, up to rounding."""
     # 9/90 computed as a sum of probabilities may come out just above 0.1
     return p <= float(to_fraction(level)) * (1 + 1e-12)
 
 
 def is_big_enough(tables: ContingencyTables, plan: Plan) -> Bools:
-    """Return which effects reach the least one worth confirming."""
+    """Return which effects reach the least effect worth confirming."""
     if plan.effect == "risk_difference":
         # as rationals: 0.1 as a float is larger than 1/10
         return tables.reaches(to_fraction(plan.min_lift or 0))
@@ -213,10 +213,10 @@ def compute_p_values(
 ) -> Floats:
     """Return permutation p-values: exact for 0/1 losses, else (1 + exceedances) / (1 + draws).
 
-    Of graded losses the studentised lift is permuted, so that a slice whose losses vary more than
-    the rest has no small p if the means are equal. Groups of unequal size are permuted among those
-    of like size only, at random too. Pairs are
-    tested by their changes, see `groundfault.stats.flips.p_values`.
+    For graded losses, the statistic is the studentised lift: a slice whose losses vary more than
+    the rest gets no small p if the means are equal. Groups of unequal size are permuted, also at
+    random, only among groups of similar size. Pairs are tested by their changes, see
+    `groundfault.stats.flips.p_values`.
 
     Parameters
     ----------
@@ -256,17 +256,17 @@ def _count_draws(hypotheses: Places, plan: Plan) -> int:
 
 
 def find_gaps_by_outcome(parts: Sequence[Units], plan: Plan, rng: np.random.Generator) -> Bools:
-    """Return hypotheses whose rule lacks a value more often, or less, where losses are high.
+    """Return hypotheses whose rule is NULL more often, or less often, where losses are high.
 
-    Such a rule is associated with the outcome by what is missing, and not by what it says: if
-    values are lost where a model fails, "off" collects failures, and leaving gaps out does too
-    where they are lost from one side of the slice.
+    Missing values, not the condition itself, associate such a rule with the outcome. If values are
+    lost where a model fails, counting gaps as "off" collects failures. Leaving gaps out does the
+    same if values are lost from only one side of the slice.
 
     Parameters
     ----------
     parts : sequence of Units
-        Discovery, and the holdout where there is one. Each is tested at its share of `GAP_LEVEL`,
-        two sided: discovery alone misses what the holdout then shows.
+        Discovery, and the holdout if there is one. Each part is tested at its share of `GAP_LEVEL`,
+        two sided: discovery alone would miss gaps in the holdout.
     plan : Plan
     rng : numpy.random.Generator
         Used only where p-values are sampled.
@@ -277,8 +277,8 @@ def find_gaps_by_outcome(parts: Sequence[Units], plan: Plan, rng: np.random.Gene
 
     Notes
     -----
-    This can only take confirmations away, so no error rate grows. What it cannot see: values lost
-    from failures on the slice and as often from passes off it, which leaves the rate of gaps alike.
+    The check only removes confirmations, so error rates do not grow. It misses values lost equally
+    often from failures on the slice and from passes off it, because the rate of gaps stays equal.
     """
     candidates, outcomes = parts[0].shape
     gaps = np.zeros((candidates, outcomes), dtype=np.bool_)
@@ -308,9 +308,9 @@ _WORK = 100_000_000  # units times hypotheses of all worlds together: some secon
 
 
 def draw_null_worlds(units: Units, hypotheses: Places, rng: np.random.Generator) -> Iterator[Units]:
-    """Yield units with their losses in another order; of pairs, with models swapped at random.
+    """Yield units with their losses in random order; for pairs, with models swapped at random.
 
-    As many worlds as there is time for: 16 to 120, by units times hypotheses.
+    The number of worlds is limited by time: 16 to 120, by units times hypotheses.
 
     Parameters
     ----------
@@ -330,7 +330,7 @@ def draw_null_worlds(units: Units, hypotheses: Places, rng: np.random.Generator)
 
 
 def standardise(units: Units, hypotheses: Places) -> Floats:
-    """Return sizes of lifts over what they vary by in null worlds; 0 where they cannot vary."""
+    """Return |lift| divided by its standard deviation in null worlds; 0 where that is 0."""
     if isinstance(units, Pairs):
         sums, squares = (each[hypotheses] for each in units.change_sums())
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -39,16 +39,16 @@ class FullSample:
 
     @property
     def bounds(self) -> ErrorRate:
-        """Return Holm bounds the family-wise error, the other two the false discovery rate."""
+        """Return the bounded error rate: family-wise for Holm, else false discovery."""
         return "family-wise" if self.name == "holm" else "false discovery"
 
     @property
     def condition(self) -> str:
-        """Return the condition of the guarantee, which no test can tell."""
+        """Return the condition of the guarantee, which cannot be tested."""
         return "if they depend positively" if self.name == "bh" else ""
 
     def screen(self, units: Units, hypotheses: Places, plan: Plan, rng: Generator) -> Screening:
-        """Confirm what is significant after correction and big enough."""
+        """Confirm hypotheses that are significant after correction and large enough."""
         p = compute_p_values(units, hypotheses, plan, rng)
         p_adjusted = _ADJUST[self.name](p)
         level = plan.alpha if self.bounds == "family-wise" else plan.q
@@ -63,7 +63,7 @@ class FullSample:
         plan: Plan,
         rng: Generator,  # noqa: ARG002
     ) -> ConfirmationBar:
-        """Return the first step of the correction, or a later one; it depends on no support."""
+        """Return the level of the correction's first step, or of a later one, at any support."""
         size = len(hypotheses)
         harmonic = float(np.sum(1 / np.arange(1, size + 1))) if self.name == "by" else 1.0
         alpha, q = float(to_fraction(plan.alpha)), float(to_fraction(plan.q))

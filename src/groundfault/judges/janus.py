@@ -25,11 +25,11 @@ _LITE_LEVEL = 0.95  # of the paper's ablation, section 3.4
 class JanusA:
     """The paper's rule: Procedure A with the exact decoy floor, then the holdout gate.
 
-    Every eligible candidate named is counted, duplicates and complements too. With ``plan.decoys``
-    the decoys are drawn, as in the paper; without, their expected number is computed exactly, which
-    is the limit of infinitely many.
+    The procedure counts every eligible candidate, including duplicates and complements. With
+    ``plan.decoys`` it draws the decoys, as in the paper. Without, it computes their expected number
+    exactly, which is the limit of infinitely many.
 
-    Guarantee: none in finite samples. With the exact floor P(any survivor | global null) was
+    There is no guarantee in finite samples. With the exact floor P(any survivor | global null) was
     0.06-0.12 at q = 0.10; with K drawn decoys and K < L/q it is far above (see the theory page).
     """
 
@@ -40,7 +40,7 @@ class JanusA:
     bounds: ErrorRate = "none"
 
     def screen(self, units: Units, hypotheses: Places, plan: Plan, rng: Generator) -> Screening:
-        """Keep what clears the floor of Procedure A."""
+        """Keep hypotheses at or above the floor of Procedure A."""
         tables = units.tables[hypotheses]
         scores = tables.score(plan.effect)
         # the floor is one of the scores: between them the counts of real candidates do not change
@@ -54,8 +54,7 @@ class JanusA:
     def find_bar(
         self, units: Units, hypotheses: Places, plan: Plan, rng: Generator
     ) -> ConfirmationBar:
-        """Return the floor that one hypothesis above null ones gets, and the null ones that clear
-        it."""
+        """Return the floor for one true hypothesis among null ones, and the null ones above it."""
         distributions, _, counts = units.null_distributions(hypotheses, pooled=True)
         q = float(to_fraction(plan.q))
         scores = [
@@ -81,8 +80,8 @@ class Janus(JanusA):
     """Procedure A and the gate of the paper, then exact holdout p-values under Holm.
 
     Duplicates and complements count once. Guarantee: P(any false confirmation) <= alpha when units
-    are independent and held-out outcomes are exchangeable given the candidates, whatever the screen
-    did on discovery."""
+    are independent and held-out outcomes are exchangeable given the candidates. The screen on
+    discovery may do anything."""
 
     name: str = "janus"
     confirmation: Confirmation = "exact"
@@ -107,7 +106,7 @@ def count_expected_decoys(
 
 
 def redraw_scores(units: Units, hypotheses: Places, plan: Plan, rng: Generator) -> Floats:
-    """Return sizes of effect of decoys permuted among groups of one size, equally many a
+    """Return sizes of effect of decoys permuted among groups of one size, equally many for each
     hypothesis."""
     # at least ten expected decoys at a floor of q, or the estimated proportion would be mostly
     # noise
@@ -124,7 +123,7 @@ def redraw_scores(units: Units, hypotheses: Places, plan: Plan, rng: Generator) 
 def draw_scores(
     units: Units, hypotheses: Places, count: int, effect: str, rng: Generator
 ) -> Floats:
-    """Return sizes of effect of ``count`` drawn decoys, each hypothesis the source in turn."""
+    """Return sizes of effect of ``count`` decoys, drawn from each hypothesis in turn."""
     # every descriptor is a source equally often, as far as the count allows
     sources = hypotheses[rng.permutation(len(hypotheses))[np.arange(count) % len(hypotheses)]]
     tables = units.tables[sources]
@@ -143,9 +142,9 @@ def draw_scores(
 class JanusLite:
     """The paper's ablation: lifts above the 95th percentile of decoys, then the holdout gate.
 
-    The percentile is the smallest value that at least 95 % of decoys do not exceed, of the exact
-    pooled mixture or, with ``plan.decoys``, of those drawn. Guarantee: none; a library of L null
-    candidates passes about L/20 of them."""
+    The percentile is the smallest value that at least 95 % of decoys do not exceed, in the exact
+    pooled mixture or, with ``plan.decoys``, among the drawn decoys. There is no guarantee: of L
+    null candidates about L/20 pass."""
 
     name: str = "janus-lite"
     confirmation: Confirmation = "gate"
@@ -154,7 +153,7 @@ class JanusLite:
     bounds: ErrorRate = "none"
 
     def screen(self, units: Units, hypotheses: Places, plan: Plan, rng: Generator) -> Screening:
-        """Keep what lies above the percentile."""
+        """Keep hypotheses above the percentile."""
         tables = units.tables[hypotheses]
         scores = tables.score(plan.effect)
         distinct, real = count_levels(scores)

@@ -29,8 +29,8 @@ class MaxT:
 
     Guarantee, when the library was fixed without a look at the outcomes: P(any false confirmation)
     <= alpha for exchangeable units; strong control assumes subset pivotality (outcomes independent
-    of the null candidates jointly). Several models on the same examples keep their dependence. Two
-    models that are compared are swapped within units instead, see `groundfault.stats.flips`."""
+    of the null candidates jointly). Several models on the same examples keep their dependence. In a
+    comparison, the two models are swapped within units instead, see `groundfault.stats.flips`."""
 
     name: str = "max-t"
     confirmation: Confirmation = "none"
@@ -40,7 +40,7 @@ class MaxT:
     bounds: ErrorRate = "family-wise"
 
     def screen(self, units: Units, hypotheses: Places, plan: Plan, rng: Generator) -> Screening:
-        """Confirm what the largest of all permuted statistics seldom reaches, and is big enough."""
+        """Confirm large enough effects that the largest permuted statistic rarely reaches."""
         p_adjusted = (
             flips.max_t(units.marks.on[hypotheses], units.changes, plan.permutations, rng)
             if isinstance(units, Pairs)
@@ -54,10 +54,10 @@ class MaxT:
     def find_bar(
         self, units: Units, hypotheses: Places, plan: Plan, rng: Generator
     ) -> ConfirmationBar:
-        """Return what the largest statistic seldom reaches, as a p-value; it depends on no support.
+        """Return the p-value that the largest null statistic rarely reaches, at any support.
 
-        The smallest p-values of null worlds are fitted as those of so many independent
-        hypotheses: that takes fewer worlds than a percentile of their statistics."""
+        The smallest p-values of null worlds are fitted by a number of independent hypotheses, which
+        takes fewer worlds than a percentile of their statistics."""
         from scipy.special import ndtr
 
         worlds = draw_null_worlds(units, hypotheses, rng)

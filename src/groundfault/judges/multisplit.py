@@ -23,7 +23,7 @@ _PROMISING = 0.2
 _ODDS_RATIOS = (1.5, 2.0, 3.0, 5.0, 8.0)
 
 _REPEATS = 5
-"""Audits of the same counts that are simulated, each with all its splits."""
+"""Simulated audits of the same counts, each with all its splits."""
 
 _PREVALENCES = (0.05, 0.1, 0.3, 0.5, 0.7, 0.9)
 """Supports that are simulated, as shares of the units; see `make_find_level`."""
@@ -31,22 +31,22 @@ _PREVALENCES = (0.05, 0.1, 0.3, 0.5, 0.7, 0.9)
 
 @dataclass(frozen=True)
 class SplitEvidence:
-    """Splits of one hypothesis of 0/1 errors, beside null ones.
+    """Splits of one hypothesis on 0/1 errors, among null hypotheses.
 
     Attributes
     ----------
     n, errors : int
-        Units, and errors among them.
+        Units, and errors on these units.
     size : int
-        Hypotheses that compete.
+        Number of competing hypotheses.
     splits : int
-        That an audit averages over.
+        Number of splits that an audit averages over.
     rivals : float64 array, shape (R,)
         Sums of the weights of null hypotheses, in splits of null worlds.
     weigh : callable
-        The weight of discovery p-values.
+        Weights from discovery p-values.
     log_odds : float64 array
-        What the likelihood ratio averages over.
+        Alternatives that the likelihood ratio averages over.
     rng : numpy.random.Generator
     """
 
@@ -67,7 +67,7 @@ class SplitEvidence:
         on : int
             Support, in 1..n-1.
         q : float
-            Level that its e-value has to reach alone, as e-BH asks: e >= size / q.
+            Level for a single hypothesis: e-BH asks for e >= size / q.
         """
         mean = on * self.errors / self.n
         spread = np.sqrt(mean * (1 - on / self.n) * (self.n - self.errors) / max(1, self.n - 1))
@@ -91,7 +91,7 @@ class SplitEvidence:
         return float(np.exp(np.interp(np.log(self.size / q), logs, np.log(p))))
 
     def _average(self, on: int, on_errors: int) -> float:
-        """Return the e-value of a hypothesis of these counts: the median over repeated audits."""
+        """Return the e-value of a hypothesis with these counts: the median over repeated audits."""
         draws, half = self.splits * _REPEATS, self.n // 2
         rng = self.rng
         seen = rng.hypergeometric(on, self.n - on, half, draws)
@@ -115,9 +115,10 @@ class SplitEvidence:
 
 
 def make_find_level(evidence: SplitEvidence, q: float) -> Callable[[int, int], float]:
-    """Return `SplitEvidence.find_level` for any support: that of the nearest of a few prevalences.
+    """Return a version of `SplitEvidence.find_level` computed only at a few prevalences.
 
-    In z-scores the bar hardly depends on the support: by 0.2 from prevalence 0.05 to 0.5."""
+    Each support uses the nearest prevalence: in z-scores the bar changes by only 0.2 from
+    prevalence 0.05 to 0.5."""
 
     @cache
     def compute(on: int, beside: int) -> float:
@@ -147,9 +148,10 @@ def _distributions(
 class MultiSplit:
     """Compound e-values averaged over random splits, selected by e-BH at q.
 
-    On each split a candidate gets a weight from its discovery p-value (p to the power -1/2 up to
-    0.2, else none, scaled to sum to their number L) times a holdout e-value: a mixture of
-    noncentral against central likelihood ratios in the direction seen on discovery. Guarantee:
+    On each split a candidate gets a weight times a holdout e-value. The weight is p to the power
+    -1/2 for discovery p-values up to 0.2, else 0; weights are scaled to sum to the number L of
+    candidates. The e-value is a mixture of noncentral against central likelihood ratios in the
+    direction seen on discovery. Guarantee:
     the null e-values sum to at most L in expectation, hence the false discovery rate <= q under any
     dependence of the candidates, for independent units (Wang and Ramdas 2022,
     doi:10.1111/rssb.12489)."""
@@ -161,7 +163,7 @@ class MultiSplit:
     bounds: ErrorRate = "false discovery"
 
     def screen(self, units: Units, hypotheses: Places, plan: Plan, rng: Generator) -> Screening:
-        """Confirm what e-BH selects from the averaged e-values, and is big enough."""
+        """Confirm hypotheses that e-BH selects by their averaged e-values, if large enough."""
         e = np.zeros(len(hypotheses))
         # an average of e-values is an e-value under any dependence, which p-values of splits lack
         for _ in range(plan.splits):
@@ -178,7 +180,8 @@ class MultiSplit:
     def find_bar(
         self, units: Units, hypotheses: Places, plan: Plan, rng: Generator
     ) -> ConfirmationBar:
-        """Return simulated splits of errors, of graded losses as of errors that vary as much."""
+        """Return simulated splits of errors; graded losses are simulated as errors of equal
+        variance."""
         present = units.losses if units.scored is None else units.losses[units.scored]
         variance = float((present / (units.denominator or 1)).var())
         rate = float((present / (units.denominator or 1)).mean())

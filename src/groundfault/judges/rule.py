@@ -33,16 +33,16 @@ class Ruling:
     ----------
     verdicts : tuple of Verdict
     reasons : tuple of tuple of str
-        Codes: why untestable, or which part of the holdout rule failed.
+        Codes: the reasons that a hypothesis is untestable, or the failed part of the holdout rule.
     hypotheses : intp array, shape (H,)
         The hypotheses that were screened, each once; `screening` and `confirmed` are about these.
     representatives : intp array, shape (L * M,)
-        The hypothesis whose answer each one carries: its own, or that of an earlier duplicate or
+        The hypothesis whose answer each hypothesis shares: itself, or an earlier duplicate or
         complement.
     screening : Screening, optional
-        None where nothing was eligible.
+        None if no hypothesis was eligible.
     holdout_result : HoldoutResult, optional
-        None where there was no holdout or nothing to hold against it.
+        None without a holdout, or without survivors to test on it.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -58,7 +58,7 @@ class Ruling:
         Raises
         ------
         InternalError
-            If one is NaN, which compares as false with every level, and so would read as "not
+            If an answer is NaN. It compares as false with every level, so it would read as "not
             beyond chance".
         """
         answers: dict[str, Floats | None] = {}
@@ -75,12 +75,12 @@ class Ruling:
             wrong = 0 if values is None else int(np.isnan(values).sum())
             if wrong:
                 raise InternalError(
-                    f"judge {judge!r} gave {wrong} answers that are no numbers (NaN in {name}), so "
-                    "nothing was judged; please report it"
+                    f"judge {judge!r} gave {wrong} answers that are not numbers (NaN in {name}); "
+                    "no candidate was judged; please report this"
                 )
 
     def positions(self) -> dict[int, int]:
-        """Return where each hypothesis' answer stands in `screening` and `confirmed`."""
+        """Return the position of each hypothesis' answer in `screening` and `confirmed`."""
         at = {int(h): i for i, h in enumerate(self.hypotheses)}
         return {h: at[int(lead)] for h, lead in enumerate(self.representatives) if int(lead) in at}
 
@@ -99,13 +99,13 @@ def rule(
     ----------
     judge : Judge
     plan : Plan
-        Resolved: nothing left to the judge.
+        Resolved, see `Plan.resolve`.
     discovery, holdout : Units
         A judge without a holdout gets all units as ``discovery`` and None.
     whole : Marks
-        The marks of all units, for eligibility in the full scope and for telling duplicates.
+        The marks of all units, to decide eligibility in the full scope and to find duplicates.
     purpose : str
-        Names the random streams, so that repeats differ and reruns do not.
+        Name of the random streams, so that repeats differ and reruns do not.
     """
     with enough_threads(whole.size * len(whole.on)):
         reasons = find_obstacles(plan, discovery, whole)
@@ -144,7 +144,7 @@ def rule(
 
 
 def find_obstacles(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str, ...]]:
-    """Return codes of why each hypothesis cannot be tested; none where it can. Reads no loss."""
+    """Return codes for why each hypothesis cannot be tested; losses are not read."""
     outcomes = len(discovery.losses)
     here_n, here_on = discovery.support
     whole_n, whole_on = (np.repeat(a, outcomes) for a in whole.counts())
@@ -158,7 +158,7 @@ def find_obstacles(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str
             continue
         k, m = int(on[i]), int(n[i])
         codes = []
-        # whatever the scope, what has no unit on one side of the discovery part has no lift there
+        # in any scope, a hypothesis without units on one side of the discovery part has no lift
         if k < plan.min_on or here_on[i] == 0:
             codes.append("min_on")
         if m - k < plan.min_off or here_on[i] == here_n[i]:
@@ -175,15 +175,15 @@ def find_obstacles(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str
 
 
 def find_duplicates(marks: Marks, *, complements: bool = True) -> Places:
-    """Return the first candidate with the same units, or with exactly the others: intp, shape (L,).
+    """Return the first candidate on the same units, or on exactly the others: intp, shape (L,).
 
     Parameters
     ----------
     marks : Marks
     complements : bool
-        Whether a candidate is the same as one that holds for exactly the others: its lift is the
-        same with the sign reversed. A change between two models on a slice says nothing of the
-        others.
+        Whether a candidate that matches exactly the other units counts as the same: its lift is the
+        same with the sign reversed. False for changes between two models, because the change on a
+        slice does not determine the change elsewhere.
     """
     if isinstance(marks, CountedMarks):
         return marks.first
@@ -204,7 +204,7 @@ def find_duplicates(marks: Marks, *, complements: bool = True) -> Places:
 def _find_representatives(
     marks: Marks, outcomes: int, eligible: Places, complements: bool
 ) -> Places:
-    """Return for each hypothesis the first eligible one that is the same or its complement."""
+    """Return for each hypothesis the first eligible one that is a duplicate or complement."""
     home = np.repeat(
         find_duplicates(marks, complements=complements), outcomes
     ) * outcomes + np.tile(np.arange(outcomes), len(marks.on))

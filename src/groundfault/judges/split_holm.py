@@ -24,8 +24,8 @@ class SplitHolm:
     """Candidates with a large enough discovery effect get exact holdout p-values under Holm.
 
     Guarantee: P(any false confirmation) <= alpha when units are independent and held-out outcomes
-    are exchangeable given the candidates. It holds for candidates mined on discovery, because the
-    holdout alone speaks."""
+    are exchangeable given the candidates. This includes candidates mined on discovery, because only
+    the holdout decides."""
 
     name: str = "split-holm"
     confirmation: Confirmation = "exact"
@@ -35,14 +35,14 @@ class SplitHolm:
     bounds: ErrorRate = "family-wise"
 
     def screen(self, units: Units, hypotheses: Places, plan: Plan, rng: Generator) -> Screening:
-        """Keep what reaches the least effect worth confirming."""
+        """Keep hypotheses that reach the least effect worth confirming."""
         survives = is_big_enough(units.tables[hypotheses], plan)
         return Screening(survives, p=compute_p_values(units, hypotheses, plan, rng))
 
     def find_bar(
         self, units: Units, hypotheses: Places, plan: Plan, rng: Generator
     ) -> ConfirmationBar:
-        """Return the least effect, and the null hypotheses that reach it by luck and share the
+        """Return the least effect, and the null hypotheses that reach it by chance and share the
         level."""
         rivals = [
             int(is_big_enough(world.tables[hypotheses], plan).sum())
