@@ -126,7 +126,7 @@ def make_file(place: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Sync the names in a folder to disk, as `os.fsync` syncs the content of a file."""
+    """Write the names in a folder to disk, as `os.fsync` writes the content of a file."""
     # Windows opens no folder, and some network disks do not sync one
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
