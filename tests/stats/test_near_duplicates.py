@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
+from hypothesis import given, strategies as st
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from groundfault.stats.near_duplicates import (
     _hash_to_column,
     _hash_to_columns,
     find_near_duplicates,
+    normalise_text,
 )
 
 TEXT = "The quick brown fox jumps over the lazy dog while twelve sleepy cats look on from a wall"
@@ -35,6 +39,20 @@ def test_strangers_and_nothing() -> None:
     assert find_near_duplicates([TEXT], ["Six green bottles stand in a row by the door"]) == []
     assert find_near_duplicates([], [TEXT]) == []
     assert find_near_duplicates(["", "One two"], ["one TWO", "two one"])[0].other == 0
+
+
+@given(st.lists(st.text("ab cd", max_size=40), max_size=12), st.sampled_from([0.3, 0.6, 0.92]))
+def test_texts_of_their_own_are_set_aside_only_without_parts(
+    texts: list[str], least: float
+) -> None:
+    pairs = find_near_duplicates(texts, [], jaccard=least)
+    others = [pair for pair in pairs if pair.how != "containment"]
+    assert find_near_duplicates(texts, [], jaccard=least, containment=math.inf) == others
+
+
+@given(st.text("aA_-  .9\tßK\n", max_size=20))
+def test_plain_letters_are_normalised_as_others_are(text: str) -> None:
+    assert normalise_text(text + "日")[:-1].rstrip() == normalise_text(text)
 
 
 @pytest.mark.parametrize("gram", ["abcd", "1 2 ", "größ", "日本語の", "a😀b", "zz"])

@@ -6,11 +6,12 @@ takes it for significant.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import reduce
-from math import gcd
 
 import numpy as np
 import polars as pl
@@ -39,7 +40,6 @@ _AGREEING = 0.95  # copies may differ in a slip of entry
 _EXPECTED = 0.05
 # examples of one cluster on average: more are a design, or a table of few columns
 _MEAN_SIZE = 10
-_NUMBER = r"\d+"
 _MIN_WORDS = 3  # shorter texts, such as "yes", are equal without being copies
 # characters that two near duplicates share, in order
 _ALIKE = 0.95
@@ -144,22 +144,20 @@ def _join_texts(table: pl.DataFrame, texts: Sequence[str], plain: Sequence[str])
     """Find for each example the first of nearly the same texts, and the same labels and flags."""
     whole = table.select(pl.concat_str(texts, separator=" ", ignore_nulls=True)).to_series()
     words = [normalise_text(text or "") for text in whole]
-    rows = table.with_columns(
-        pl.Series("\0text", words),
-        pl.Series("\0numbers", words).str.extract_all(_NUMBER).list.join(" "),
-    )
+    rows = table.with_columns(pl.Series("\0text", words))
     first = _find_first(rows.select(*plain, "\0text"))
-    kinds = _find_first(rows.select(*plain, "\0numbers"))
+    kinds = _find_first(rows.select(*plain)) if plain else np.zeros_like(first)
     leaders = np.flatnonzero((first == np.arange(len(first))) & np.array([bool(w) for w in words]))
     # no text is no copy of no text
     blank = np.array([not w for w in words], dtype=np.bool_)
     first[blank] = np.flatnonzero(blank)
     if len(leaders) <= MOST_TEXTS:
-        for pair in find_near_duplicates([words[i] for i in leaders], []):
+        # a part of a longer text is another question, and so may be what differs in a few words
+        # from a form that many texts have
+        for pair in find_near_duplicates([words[i] for i in leaders], [], containment=math.inf):
             a, b = int(leaders[pair.text]), int(leaders[pair.other])
-            # a part of a longer text is another question, and so may be what differs in a few words
-            # from a form that many texts have
-            alike = kinds[a] == kinds[b] and pair.how != "containment"
+            numbers = [re.findall(r"\d+", words[i]) for i in (a, b)]
+            alike = kinds[a] == kinds[b] and numbers[0] == numbers[1]
             match = SequenceMatcher(None, words[a], words[b], autojunk=False)
             if alike and match.ratio() >= _ALIKE:
                 low, high = sorted((int(first[a]), int(first[b])))
@@ -197,7 +195,7 @@ def _join_rows(table: pl.DataFrame, losses: Floats) -> Places:
     outcomes = pl.DataFrame({f"\0loss {i}": row for i, row in enumerate(losses.T)})
     rows = _find_first(pl.concat([table, outcomes], how="horizontal"))
     counts = np.bincount(rows)
-    times = reduce(gcd, counts[counts > 0].tolist())
+    times = reduce(math.gcd, counts[counts > 0].tolist())
     if times < 2 or (counts > 0).sum() < _MIN_ROWS:
         return alone
     # rows that agree in everything are copies of each other in any order

@@ -69,6 +69,7 @@ class _Matcher:
         self.skeletons = templates.skeletons
         self.counts = Counter(one for some in templates.skeletons for one in some)
         self._matches: dict[str, Bools] = {}
+        self._loose: dict[Skeleton, str] = {}
 
     def choose(self, skeleton: Skeleton) -> str | None:
         """Return the plainest pattern of a sentence that selects the texts which have it, if any
@@ -87,9 +88,10 @@ class _Matcher:
 
     def loose(self, skeleton: Skeleton) -> str:
         """Return the words in order, anywhere."""
-        runs = [self._join(skeleton, run) for run in _list_runs(skeleton)]
-        inner = r"\b.+\b".join(runs)
-        return rf"\b{inner}\b"
+        if skeleton not in self._loose:
+            runs = [self._join(skeleton, run) for run in _list_runs(skeleton)]
+            self._loose[skeleton] = r"\b" + r"\b.+\b".join(runs) + r"\b"
+        return self._loose[skeleton]
 
     def strict(self, skeleton: Skeleton) -> str:
         """Return the whole sentence, from one stop to the next."""

@@ -18,7 +18,7 @@ from groundfault.modes.lexicon import list_function_words
 _MIN_TEXTS = 4  # texts that have a frame: half a condition's support, two halves join
 _MIN_SHARE = 0.002  # and share of the texts: fewer are chance
 NUMBER, SLOT = "#", "…"
-_TOKEN = re.compile(r"\w+|[.!?:;\n]")
+_TOKEN = re.compile(r"(\w+|[.!?:;\n])")
 _STOPS = frozenset(".!?:;\n")
 _LONGEST_SENTENCE = 25  # words of a sentence that came out of a template
 _ROUNDS = 3  # frames change little after the third
@@ -107,21 +107,23 @@ def _split(text: str) -> list[Sentence]:
     sentences: list[Sentence] = []
     words: list[str] = []
     gaps: list[str] = []
-    end = 0
-    for token in _TOKEN.finditer(text):
-        if token[0] in _STOPS:
-            # 3.5 and 12:30 are not the end of a sentence
-            if words and (token[0] == "\n" or not text[token.end() : token.end() + 1].isalnum()):
-                sentences.append(Sentence(tuple(words), tuple(gaps)))
-                words, gaps = [], []
-            continue
-        if words:
-            gaps.append(text[end : token.start()])
-        words.append(token[0].lower())
-        end = token.end()
-    if words:
-        sentences.append(Sentence(tuple(words), tuple(gaps)))
-    return [one for one in sentences if len(one.words) <= _LONGEST_SENTENCE]
+    # in turn what stands between tokens, and tokens; the last sentence ends with the text
+    parts = [*_TOKEN.split(text), "\n", ""]
+    gap = ""
+    for i in range(1, len(parts), 2):
+        gap, token = gap + parts[i - 1], parts[i]
+        if token not in _STOPS:
+            gaps.append(gap)
+            words.append(token)
+            gap = ""
+        # 3.5 and 12:30 are not the end of a sentence
+        elif token == "\n" or parts[i + 1] or not parts[i + 2][:1].isalnum():
+            if 0 < len(words) <= _LONGEST_SENTENCE:
+                sentences.append(Sentence(tuple(map(str.lower, words)), tuple(gaps[1:])))
+            words, gaps, gap = [], [], ""
+        else:
+            gap += token
+    return sentences
 
 
 def _mask(words: Skeleton, rare: Set[str], numbers: Set[str]) -> Skeleton:

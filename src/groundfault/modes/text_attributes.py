@@ -61,18 +61,23 @@ _ROUNDS = 20  # k-means from a fixed start settles in fewer
 Floats = NDArray[np.float64]
 
 
-def draft_words(sample: pl.Series, most: int) -> Iterator[Draft]:
+def _list_words(text: pl.Series) -> pl.Series:
+    """Return the different words of each text, in lower case."""
+    return text.str.to_lowercase().str.extract_all(r"\w+").list.unique().alias("word")
+
+
+def draft_words(lists: pl.Series, most: int) -> Iterator[Draft]:
     """Yield the most frequent words.
 
     Parameters
     ----------
-    sample : polars.Series
-        Strings without nulls.
+    lists : polars.Series
+        Words of each text of a sample.
     most : int
     """
-    words = sample.str.to_lowercase().str.extract_all(r"\w+").list.unique().explode().drop_nulls()
-    counts = sorted(words.rename("word").value_counts().rows(), key=lambda row: (-row[1], row[0]))
-    enough, many = MIN_TEXTS, _MOST_FREQUENT * sample.len()
+    words = lists.explode().drop_nulls()
+    counts = sorted(words.value_counts().rows(), key=lambda row: (-row[1], row[0]))
+    enough, many = MIN_TEXTS, _MOST_FREQUENT * lists.len()
     for word in [word for word, count in counts if enough <= count <= many][:most]:
         yield Draft("words", match_words([word]), f'has the word "{word}"', 2.0)
 
@@ -111,10 +116,9 @@ def draft_phrases(sample: pl.Series) -> Iterator[Draft]:
     the least surprising), if it is not just the rarest of its words, and if no longer phrase has
     nearly all of its texts.
     """
-    counts = _count_phrases(sample)
     n = sample.len()
-    enough = max(MIN_TEXTS, math.ceil(0.01 * n))
-    phrases = {one: k for one, k in counts.items() if len(one) > 1 and k >= enough}
+    counts = _count_phrases(sample, max(MIN_TEXTS, math.ceil(0.01 * n)))
+    phrases = {one: k for one, k in counts.items() if len(one) > 1}
     covered = {
         part
         for phrase, count in phrases.items()
@@ -135,24 +139,25 @@ def draft_phrases(sample: pl.Series) -> Iterator[Draft]:
             yield Draft("words", match(rf"\b{inner}\b", any_case=True), words, 2.5)
 
 
-def _count_phrases(sample: pl.Series) -> Counter[tuple[str, ...]]:
-    """Return texts that have each word, and each phrase of frequent words."""
+def _count_phrases(sample: pl.Series, enough: int) -> dict[tuple[str, ...], int]:
+    """Return how many texts have each word and each phrase that enough have."""
     # a mark ends a phrase; a space alone does not
-    tokens = sample.str.to_lowercase().str.extract_all(r"\w+|[^\w\s]").to_list()
-    counts: Counter[tuple[str, ...]] = Counter((word,) for some in tokens for word in set(some))
-    enough = max(MIN_TEXTS, 0.01 * len(tokens))
-    frequent = {word for (word, *_), k in counts.items() if k >= enough and word[0].isalpha()}
-    for some in tokens:
-        phrases: set[tuple[str, ...]] = set()
-        run: tuple[str, ...] = ()
-        for word in some[:_READ_WORDS]:
-            run = (*run[1 - _LONGEST_PHRASE :], word) if word in frequent else ()
-            phrases.update(run[i:] for i in range(len(run) - 1))
-        counts.update(phrases)
+    tokens = sample.str.to_lowercase().str.extract_all(r"\w+|[^\w\s]")
+    words = tokens.list.unique().explode().drop_nulls().rename("word").value_counts()
+    counts: dict[tuple[str, ...], int]
+    counts = {(w,): k for w, k in words.iter_rows() if k >= enough and w[0].isalpha()}
+    read = tokens.list.head(_READ_WORDS).alias("word").to_frame().with_row_index("text")
+    word, text = pl.col("word"), pl.col("text")
+    read = read.explode("word").with_columns(pl.when(word.is_in([w for (w,) in counts])).then(word))
+    for size in range(2, _LONGEST_PHRASE + 1):
+        phrase = pl.concat_str([word.shift(-i) for i in range(size)], separator=" ")
+        phrases = read.select(text, phrase).filter(text.shift(1 - size) == text).drop_nulls()
+        found = phrases.unique()["word"].value_counts().filter(pl.col("count") >= enough)
+        counts |= {tuple(one.split(" ")): k for one, k in found.iter_rows()}
     return counts
 
 
-def _measure_surprise(phrase: tuple[str, ...], counts: Counter[tuple[str, ...]], n: int) -> float:
+def _measure_surprise(phrase: tuple[str, ...], counts: dict[tuple[str, ...], int], n: int) -> float:
     """Return log of the texts that have a phrase over those expected of its parts, less log 2."""
     parts = (counts[phrase[:i]] * counts[phrase[i:]] for i in range(1, len(phrase)))
     return math.log(counts[phrase] * n / max(parts)) - math.log(2)
@@ -281,36 +286,39 @@ def read_text_conditions(text: pl.Series, *, max_words: int = 300) -> list[TextC
     sample = text.drop_nulls()
     if sample.len() > _SAMPLE:
         sample = sample.sample(_SAMPLE, seed=0)
-    drafts = [draft for draft in _list_drafts(sample, max_words) if _is_short(draft)]
+    words = _list_words(sample)
+    drafts = [draft for draft in _list_drafts(sample, words, max_words) if _is_short(draft)]
     if (text.str.len_bytes() == text.str.len_chars()).all():  # ASCII alone
         drafts = [draft for draft in drafts if draft.family != "script"]
-    return _drop_doubles(_keep_different(_evaluate(drafts, text)))
+    known = words if sample.len() == text.len() else None
+    return _drop_doubles(_keep_different(_evaluate(drafts, text, known)))
 
 
-def _list_drafts(sample: pl.Series, max_words: int) -> list[Draft]:
+def _list_drafts(sample: pl.Series, lists: pl.Series, max_words: int) -> list[Draft]:
     """Return what may be said of texts, the plainest first."""
     small = sample.sample(_SMALL_SAMPLE, seed=0) if sample.len() > _SMALL_SAMPLE else sample
     small = small.str.slice(0, _READ)
-    words = small.str.to_lowercase().str.extract_all(r"\w+").to_list()
-    languages = detect_languages([set(some) for some in words])
+    languages = detect_languages(list(map(set, _list_words(small).to_list())))
     templates = find_templates(small.to_list(), set(languages.list_words("spelled-out number")))
     drafts = [*draft_shapes(sample, languages), *draft_templates(small, templates)]
     # where texts are filled-in forms, the forms say it better
     if sum(map(bool, templates.labels)) < _MOSTLY * small.len():
         drafts += [*draft_topics(small), *draft_phrases(small)]
-    return [*drafts, *draft_pieces(small), *draft_words(sample, max_words)]
+    return [*drafts, *draft_pieces(small), *draft_words(lists, max_words)]
 
 
 def _is_short(draft: Draft) -> bool:
     return len(draft.condition.sql) <= _LONGEST_RULE
 
 
-def _evaluate(drafts: Iterable[Draft], text: pl.Series) -> Iterator[TextCondition]:
+def _evaluate(
+    drafts: Iterable[Draft], text: pl.Series, words: pl.Series | None
+) -> Iterator[TextCondition]:
     drafts = list(drafts)
     column, present = quote(text.name), text.is_not_null().to_numpy()
     # each test once, however many literals share or negate it
     terms = {term.sql: term for draft in drafts for term in draft.condition.terms}
-    passes = _find_words([term for term in terms.values() if term.words], text)
+    passes = _find_words([term for term in terms.values() if term.words], text, words)
     frame = text.alias("text").to_frame()
     results = frame.select(
         term.expression.alias(sql) for sql, term in terms.items() if sql not in passes
@@ -325,7 +333,9 @@ def _evaluate(drafts: Iterable[Draft], text: pl.Series) -> Iterator[TextConditio
         yield TextCondition(family, rule, meaning, draft.cost, on, draft.value)
 
 
-def _find_words(tests: Sequence[Term], text: pl.Series) -> dict[str, NDArray[np.bool_]]:
+def _find_words(
+    tests: Sequence[Term], text: pl.Series, lists: pl.Series | None = None
+) -> dict[str, NDArray[np.bool_]]:
     """Return, by their SQL, the tests for words that one list of each text's words decides.
 
     A regular expression with the borders of a word reads every text again for each test.
@@ -337,10 +347,7 @@ def _find_words(tests: Sequence[Term], text: pl.Series) -> dict[str, NDArray[np.
     holds = {word: np.zeros(text.len(), dtype=np.bool_) for word in known}
     for start in range(0, text.len(), _LISTED):
         found = (
-            text.slice(start, _LISTED)
-            .str.to_lowercase()
-            .str.extract_all(r"\w+")
-            .alias("word")
+            (_list_words(text.slice(start, _LISTED)) if lists is None else lists)
             .to_frame()
             .with_row_index("row", start)
             .explode("word")

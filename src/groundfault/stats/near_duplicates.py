@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Ints = NDArray[np.int64]
 _WORD = re.compile(r"\w+")
 _BREAK = re.compile(r"[\W_]+")
+_SPACED = {code: " " for code in range(128) if not chr(code).isalnum()}
+_SPACED_WORDS = {code: " " for code in _SPACED if chr(code) != "_"}
 _FEWEST = 8  # 3-grams of the shorter text: fewer are contained in much by chance
 _BITS, _FEATURES = 128, 1 << 14  # of a fingerprint; of hashed 3-grams, few of which collide
 _WORD_32 = (1 << 32) - 1  # MurmurHash3 computes with words of 32 bits
@@ -68,7 +71,8 @@ def find_near_duplicates(
         0.92.
     containment : float
         Shared over the 3-grams of the text that has fewer; of texts with at least 8 of them. What
-        more than a quarter of all texts have is not counted here: it is their form.
+        more than a quarter of all texts have is not counted here: it is their form. Above 1, parts
+        of texts are not looked for.
     letters : float
         Cosine of the counts of 4-grams of letters and digits, case and punctuation aside; their
         form left out as above.
@@ -97,15 +101,14 @@ def find_near_duplicates(
 def _compare_words(
     everything: list[str], first: int, jaccard: float, containment: float
 ) -> Iterator[DuplicatePair]:
-    grams = _tabulate_trigrams(everything)
+    grams = _tabulate_trigrams(everything, jaccard if containment > 1 else 0.0)
     if not grams.shape[1]:  # no text has a word
         return
-    # containment alone ignores common 3-grams: a short text may consist of little else
-    rare = grams[:, _find_rare_columns(grams)]
-    for how, threshold, table in (
-        ("jaccard", jaccard, grams),
-        ("containment", containment, rare),
-    ):
+    tables = [("jaccard", jaccard, grams)]
+    if containment <= 1:
+        # it alone ignores common 3-grams: a short text may consist of little else
+        tables.append(("containment", containment, grams[:, _find_rare_columns(grams)]))
+    for how, threshold, table in tables:
         size = np.asarray(table.sum(axis=1)).ravel()
         common = table[:, np.asarray(table.sum(axis=0)).ravel() > 1]
         turned = common.T.tocsr()
@@ -126,8 +129,11 @@ def _compare_letters(
     everything: list[str], first: int, min_cosine: float
 ) -> Iterator[DuplicatePair]:
     # hashing needs no vocabulary of all character 4-grams; counts of colliding ones add up
-    columns = [_hash_to_columns(normalise_text(text)) for text in everything]
-    vectors = _tabulate(columns).astype(np.float32)
+    times = [np.bincount(_hash_to_columns(normalise_text(text))) for text in everything]
+    columns = [np.flatnonzero(some > 0) for some in times]
+    vectors = _tabulate(columns)
+    vectors.data = np.concatenate([some[at] for some, at in zip(times, columns, strict=True)])
+    vectors = vectors.astype(np.float32)
     rare = _find_rare_columns(vectors)
     if not rare.any():
         return
@@ -148,12 +154,15 @@ def _compare_letters(
         yield from _pairs("letters", row[at] - first, column[at], np.minimum(cosine[at], 1.0))
 
 
-def _tabulate_trigrams(texts: Iterable[str]) -> Any:
-    """Return which text has which word 3-gram, each once: a sparse matrix, as `_tabulate`'s."""
+def _tabulate_trigrams(texts: Iterable[str], least: float) -> Any:
+    """Return which text has which word 3-gram: a sparse matrix, as `_tabulate`'s.
+
+    A text that shares less than so large a part of its 3-grams with others may have none.
+    """
     codes: defaultdict[str, int] = defaultdict(count().__next__)
     rows = []
     for text in texts:
-        words = list(map(codes.__getitem__, _WORD.findall(text.lower())))
+        words = list(map(codes.__getitem__, _list_words(text.lower())))
         # of fewer than three words, all in one: what is missing is a word of its own
         rows.append(np.array(words + [-1] * (3 - len(words)) if words else [], dtype=np.int64))
     triples = [np.column_stack([row[:-2], row[1:-1], row[2:]]) for row in rows]
@@ -162,27 +171,42 @@ def _tabulate_trigrams(texts: Iterable[str]) -> Any:
     pairs = at[:, 0] * base + at[:, 1]
     if base**3 >= 1 << 63:  # three words are more than a number holds
         pairs = np.unique(pairs, return_inverse=True)[1]
-    grams = np.unique(pairs * base + at[:, 2], return_inverse=True)[1]
     ends = np.cumsum([len(row) for row in triples])[:-1]
-    table = _tabulate(np.split(grams, ends))
-    table.data[:] = 1
-    return table
+    # text by text: short arrays are sorted in the processor's cache
+    whole = map(np.sort, np.split(pairs * base + at[:, 2], ends))
+    grams = [row[np.diff(row, prepend=-1) > 0] for row in whole]
+    grams = list(_keep_shared(grams, least))
+    ends = np.cumsum([len(row) for row in grams])[:-1]
+    return _tabulate(np.split(np.unique(np.concatenate(grams), return_inverse=True)[1], ends))
 
 
-def _tabulate(texts: Sequence[NDArray[np.int32]] | Sequence[NDArray[np.int64]]) -> Any:
-    """Return how often each text has what stands in each column: a sparse matrix, shape (n,
-    columns).
+def _list_words(text: str) -> list[str]:
+    """Return runs of letters, digits and underscores."""
+    return text.translate(_SPACED_WORDS).split() if text.isascii() else _WORD.findall(text)
+
+
+def _keep_shared(rows: Sequence[Ints], least: float) -> Iterator[Ints]:
+    """Yield rows of different numbers, without numbers where others share too small a part."""
+    # numbers that meet in a place count as shared, so that no row is emptied in error
+    bits = max(1, sum(map(len, rows)).bit_length())
+    odd, shift = np.uint64(0x9E3779B97F4A7C15), np.uint64(64 - bits)
+    places = [(row.view(np.uint64) * odd >> shift).astype(np.intp) for row in rows]
+    shared = np.bincount(np.concatenate(places)) > 1
+    for row, at in zip(rows, places, strict=True):
+        yield row if shared[at].sum() >= least * (1 - 1e-9) * len(row) else row[:0]
+
+
+def _tabulate(columns: Sequence[NDArray[Any]]) -> Any:
+    """Return a sparse matrix with a 1 in some columns of each row, given in order.
 
     What scikit-learn's vectorizers do; importing them takes longer than it.
     """
     from scipy.sparse import csr_matrix
 
-    # sorted text by text: whole numbers of 32 bits take a tenth of the time of a matrix's own sort
-    counted = [np.unique(row, return_counts=True) for row in texts]
-    columns, times = (np.concatenate(parts) for parts in zip(*counted, strict=True))
-    ends = np.cumsum([0, *(len(once) for once, _ in counted)])
-    shape = (len(texts), int(columns.max(initial=-1)) + 1)
-    return csr_matrix((times.astype(np.int32), columns, ends), shape=shape)
+    at = np.concatenate(columns)
+    ends = np.cumsum([0, *map(len, columns)])
+    shape = (len(columns), int(at.max(initial=-1)) + 1)
+    return csr_matrix((np.ones(len(at), dtype=np.int32), at, ends), shape=shape)
 
 
 def _hash_to_columns(text: str) -> NDArray[np.int32]:
@@ -193,10 +217,11 @@ def _hash_to_columns(text: str) -> NDArray[np.int32]:
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     if len(codes) < 4:
         return np.zeros(0, dtype=np.int32)
-    windows = np.lib.stride_tricks.sliding_window_view(codes, 4)
-    columns = _hash_words(windows @ np.array([1, 1 << 8, 1 << 16, 1 << 24], dtype=np.uint32))
-    for i in np.flatnonzero((windows >= 128).any(axis=1)).tolist():
-        columns[i] = _hash_to_column(text[i : i + 4])
+    columns = _hash_words(codes[:-3] + (codes[1:-2] << 8) + (codes[2:-1] << 16) + (codes[3:] << 24))
+    if not text.isascii():
+        windows = np.lib.stride_tricks.sliding_window_view(codes >= 128, 4)
+        for i in np.flatnonzero(windows.any(axis=1)).tolist():
+            columns[i] = _hash_to_column(text[i : i + 4])
     return columns
 
 
@@ -208,7 +233,7 @@ def _hash_words(words: NDArray[np.uint32]) -> NDArray[np.int32]:
     value = (value ^ value >> 16) * np.uint32(0x85EBCA6B)
     value = (value ^ value >> 13) * np.uint32(0xC2B2AE35)
     value ^= value >> 16
-    return np.asarray(np.abs(value.view(np.int32).astype(np.int64)) % _FEATURES, dtype=np.int32)
+    return np.asarray(np.abs(value.view(np.int32)) & (_FEATURES - 1))
 
 
 @lru_cache(maxsize=1 << 17)
@@ -262,6 +287,8 @@ def normalise_text(text: str) -> str:
     >>> normalise_text("How  many eggs?")
     'how many eggs'
     """
+    if text.isascii():
+        return " ".join(text.lower().translate(_SPACED).split())
     # NFKC: full-width letters and ligatures are no difference either
     return _BREAK.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
 
