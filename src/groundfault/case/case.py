@@ -37,10 +37,10 @@ SUMMARY = "case-report.json"
 class Case(CaseFolder):
     """One investigation, from the first table to the last label, as a folder.
 
-    ``case.json`` holds what was decided, ``evidence/`` the rows in two parts, ``ledger.db`` every
-    look and every label, ``audit/`` the failure modes, ``confirm.json`` and ``confirm/`` what was
-    labelled of them, ``probe.json`` and ``probe/`` what was asked in other words and reviewed, and
-    ``report/`` the page of all. Nothing in it names a place outside.
+    ``case.json`` holds the decisions, ``evidence/`` the rows in two parts, ``ledger.db`` every look
+    and every label, ``audit/`` the failure modes, ``confirm.json`` and ``confirm/`` their fresh
+    labels, ``probe.json`` and ``probe/`` the prompts in other words and their review, and
+    ``report/`` the page on the whole case. No file in it names a place outside.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Case(CaseFolder):
     Raises
     ------
     InputError
-        If there is no case, or its rows are not those that it was begun with.
+        If the folder holds no case, or its rows differ from the rows at its beginning.
 
     Notes
     -----
@@ -146,7 +146,7 @@ class Case(CaseFolder):
         Raises
         ------
         PlanError
-            If modes of it were chosen already to be confirmed.
+            If modes of the case were already chosen for confirmation.
         """
         if self.report is not None and self.choice is not None:
             raise PlanError(
@@ -267,7 +267,7 @@ class Case(CaseFolder):
         Raises
         ------
         InputError
-            If nothing was asked yet.
+            If no prompt was asked yet.
         """
         return ReviewedRuns(locate_runs(self))
 
@@ -276,7 +276,7 @@ class Case(CaseFolder):
     summarize = summarize_case
 
     def write_confirmation(self) -> Confirmation | None:
-        """Write confirm/: what the labels so far come to, as JSON and pages."""
+        """Write confirm/: the result of the labels so far, as JSON and pages."""
         result = self.replay_confirmation()
         if result is not None:
             self._write_pages(CONFIRM, make_result_pages(CONFIRMATION, result))

@@ -1,4 +1,4 @@
-"""The folder of a case: what was decided, the rows, the ledger and the audit's report."""
+"""The folder of a case: its decisions, the rows, the ledger and the audit's report."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CaseFolder:
 
     @property
     def ledger(self) -> Ledger:
-        """Return the ledger of the case, which knows what was decided before any look.
+        """Return the ledger of the case, which has every decision made before a look.
 
         Raises
         ------
@@ -136,7 +136,7 @@ class CaseFolder:
         Raises
         ------
         PlanError
-            If there was no audit, it found no mode, or a number is of none.
+            If there was no audit, it found no mode, or a number names no mode.
         """
         report = self.report
         if report is None:

@@ -1,4 +1,4 @@
-"""Labels for the modes of a case, one at a time, for whichever of its models needs one next."""
+"""Labels for the modes of a case, one at a time, each for the model that needs one next."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class CaseConfirmation(LabelSession[tuple[str, ...]]):
     budget : int, optional
         The largest number of labels to buy, for all together.
     answers : int
-        Those that can be labelled.
+        Rows that can be labelled.
     model : str, optional
         The column of models.
 
@@ -82,7 +82,7 @@ class CaseConfirmation(LabelSession[tuple[str, ...]]):
         return None
 
     def tell(self, query: Query, score: float | None) -> None:
-        """Give the score of what `ask` returned; see `SequentialConfirmation.tell`."""
+        """Give the score of the answer that `ask` returned; see `SequentialConfirmation.tell`."""
         seal = getattr(query, "audit", "")
         test = next((test for test in self.tests if test.seal == seal), None)
         if test is None:
@@ -130,7 +130,7 @@ class CaseConfirmation(LabelSession[tuple[str, ...]]):
 
     @property
     def confirmed(self) -> tuple[str, ...]:
-        """Return the names of the modes that are confirmed so far; nothing that comes can take it
+        """Return the names of the modes that are confirmed so far; later labels cannot take it
         back.
         """
         return tuple(state.name for state in self.survivors if state.confirmed)
@@ -179,7 +179,7 @@ class CaseConfirmation(LabelSession[tuple[str, ...]]):
 def make_confirmation(
     case: CaseFolder, choice: ModeChoice, ledger: Ledger | None
 ) -> CaseConfirmation:
-    """Begin to label for the modes of a choice, or go on with what the ledger has.
+    """Begin to label for the modes of a choice, or continue from the ledger.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def make_confirmation(
 
 
 def replay_confirmation(case: CaseFolder) -> Confirmation | None:
-    """Return the result of the labels in the ledger; record nothing. None before any choice.
+    """Return the result of the labels in the ledger, without a record; None before any choice.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """The two parts of a case: rows that its audit looks at, and fresh ones, whose labels are bought.
 
-An audit looks at every outcome it is given. What it found can be confirmed only on outcomes that it
-was not given: those of rows that have none yet, or of a part that was kept apart from the start.
+An audit looks at every outcome it is given. Its findings can be confirmed only on other outcomes:
+of rows that are not labelled yet, or of a part that was kept apart from the start.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def select_answers(evidence: Evidence, outcome: str, seed: int) -> Evidence:
 
 
 def group_modes(report: Report | None) -> dict[str, list[int]]:
-    """Return numbers of a report's modes, from 1, by what they are about."""
+    """Return numbers of a report's modes, from 1, by the outcome they are about."""
     groups: dict[str, list[int]] = {}
     for number, mode in enumerate(report.modes if report else (), 1):
         groups.setdefault(mode.outcome, []).append(number)
@@ -116,11 +116,11 @@ class CaseParts:
     Attributes
     ----------
     audit : Evidence
-        What the audit looks at.
+        The rows that the audit looks at.
     fresh : Evidence
-        What can be labelled, without its outcomes.
+        The rows that can be labelled, without their outcomes.
     answers : Evidence or None
-        The fresh rows with the outcomes that the table had of them; None where it had none.
+        The fresh rows with their outcomes from the table; None if it had no outcomes of them.
     freshness : {"kept apart", "without an outcome"}
         Why the audit cannot have looked at the outcomes of the fresh rows.
     """
@@ -150,7 +150,7 @@ def divide(evidence: Evidence, keep: Number | None = None, seed: int = 0) -> Cas
     InputError
         If there are groups or repeats, one part would be empty, or the two are of other models.
     PlanError
-        If a share is to be kept apart although there are rows without an outcome, or it is none.
+        If a share is given although some rows have no outcome, or is not in (0, 1).
     """
     if evidence.roles.split:
         raise InputError("a case divides its rows itself: leave the split column out (--split)")
@@ -206,7 +206,7 @@ def _forget_statuses(roles: Roles) -> Roles:
 
 
 def hide_outcomes(evidence: Evidence) -> Evidence:
-    """Return the same rows as if nobody had scored them yet."""
+    """Return the same rows without their scores."""
     roles = _forget_statuses(evidence.roles)
     frame = evidence.frame.with_columns(pl.lit(None, pl.Float64).alias(roles.outcome))
     hidden = [name for name in (evidence.roles.status,) if name]

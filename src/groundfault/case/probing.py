@@ -57,9 +57,9 @@ def draw_pairs(
         The columns that each mode's rule reads: a pair may differ in them, and is to agree in the
         other attributes.
     modes : sequence of int
-        The modes to draw pairs for; a unit serves one of them.
+        The modes to draw pairs for; each unit serves one mode.
     free : bool array, shape (units,)
-        Units that nobody has labelled.
+        Units without a label.
     most : int
         The largest number of pairs of a mode.
     seed : int
@@ -91,7 +91,7 @@ def _code_attributes(frame: pl.DataFrame, names: Sequence[str]) -> Floats:
     """Return attributes as numbers whose differences add up: shape (units, codes), each in [0, 1].
 
     A number counts by its rank; two different words or truth values differ by one. Columns with a
-    value of its own for nearly every unit, such as texts, tell nothing of likeness.
+    value of its own for nearly every unit, such as texts, do not measure likeness.
     """
     codes = [np.zeros((len(frame), 1))]
     for column in map(frame.get_column, names):
@@ -144,7 +144,7 @@ def begin_probe(
     ------
     PlanError
         If no modes were chosen to be confirmed, a probe was begun, or a mode has too few fresh
-        tasks that nobody labelled.
+        tasks without a label.
     InputError
         If a column is not there, or a task has no question or key.
     """
@@ -239,7 +239,7 @@ def make_bank(
 
 
 def _find_group(report: Report, modes: Sequence[int]) -> tuple[str, list[int]]:
-    """Return the model that all of some modes are of, and all modes that are of it."""
+    """Return the one model of some modes, and all modes of that model."""
     names = list(dict.fromkeys(report.modes[number - 1].outcome for number in modes))
     if len(names) > 1 or names[0] == EVERY_MODEL:
         raise PlanError(
@@ -290,7 +290,7 @@ def open_probe(case: CaseFolder) -> tuple[Bank, Grammar]:
     Raises
     ------
     PlanError
-        If none was.
+        If no probe was begun.
     InputError, LedgerError
         If they cannot be read, or are others than were recorded.
     """

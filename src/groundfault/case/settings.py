@@ -1,4 +1,4 @@
-"""What a case decides, each before what it could be chosen by, as its files hold it."""
+"""Decisions of a case as its files hold them, each made before the data that could sway it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _CaseFile(StoredResult, frozen=True, kw_only=True):
 
     @classmethod
     def find(cls, folder: Path) -> Self | None:
-        """Read it from the folder of a case; None where nothing was decided yet.
+        """Read the decision from the folder of a case; None if it was not made yet.
 
         Raises
         ------
@@ -62,7 +62,7 @@ class CaseSettings(_CaseFile, frozen=True, kw_only=True):
     version : int
         Of the layout of the folder; stored as ``groundfault_case``.
     sources : tuple of str
-        Names, without their folders, of what the rows were read from.
+        Names of the files that the rows were read from, without folders.
     alpha : str
         Error level of the whole case, which its steps share by `SHARES`.
     seed : int
@@ -78,7 +78,7 @@ class CaseSettings(_CaseFile, frozen=True, kw_only=True):
         SHA-256 of the fresh rows with their outcomes, where the table had them.
     audit_units, fresh_units : int
     fresh_answers : int
-        What can be labelled: answers of all models to fresh units.
+        Number of rows that can be labelled: answers of all models to fresh units.
     models : tuple of str
         Where there are several.
     """
@@ -102,7 +102,7 @@ class CaseSettings(_CaseFile, frozen=True, kw_only=True):
 
     @property
     def seal(self) -> str:
-        """Return the SHA-256 of all of it."""
+        """Return the SHA-256 of the whole decision."""
         return hashlib.sha256(json.dumps(to_plain(self), sort_keys=True).encode()).hexdigest()
 
     def share_alpha(self, step: Step) -> str:
@@ -141,7 +141,7 @@ class ModeChoice(_CaseFile, frozen=True, kw_only=True):
 
 
 class ProbeChoice(_CaseFile, frozen=True, kw_only=True):
-    """What is asked in other wordings, as probe.json and the ledger hold it before any question.
+    """Prompts in other wordings, as probe.json and the ledger hold them before any question.
 
     Attributes
     ----------

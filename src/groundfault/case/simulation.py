@@ -1,4 +1,4 @@
-"""Simulated labels of fresh rows: what a confirmation comes to if rows fail at given rates."""
+"""Simulated labels of fresh rows: the result of a confirmation if rows fail at given rates."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _CELLS: Final = 100
 
 @dataclass(frozen=True, eq=False)
 class FreshRows:
-    """Units that could be labelled, what modes of one outcome hold for, and how they would fail.
+    """Units that could be labelled, which modes of one outcome they match, and their failure rates.
 
     Attributes
     ----------
     numbers : tuple of int, length K
         Of the modes that have enough fresh units inside and outside.
     on : bool array, shape (K, N)
-        Which units are inside each of them.
+        Which units are inside each mode.
     rates : float64 array, shape (N,)
         Chance that a unit fails, in [0, 1].
     grades : pair of float64 arrays, optional
@@ -51,7 +51,7 @@ class FreshRows:
     grades: tuple[Floats, Floats] | None
 
     def begin(self, chosen: Collection[int], level: float, run: int) -> _Run | None:
-        """Return the run before the first label of chosen modes; None where there are none of
+        """Return the run before the first label of chosen modes; None without labels of
         them.
         """
         rows = [k for k, number in enumerate(self.numbers) if number in chosen]
@@ -93,7 +93,7 @@ class _Run:
 def simulate(
     groups: Sequence[FreshRows], chosen: Collection[int], alpha: float, most: int, run: int
 ) -> tuple[int, dict[int, bool]]:
-    """Return labels that one confirmation of chosen modes bought, and which of them it confirmed.
+    """Return the number of labels of one confirmation of chosen modes, and the modes it confirmed.
 
     Parameters
     ----------
@@ -148,8 +148,8 @@ def imagine_rows(
     case : Case
         Units in no mode fail as often as the audit's.
     find_rate : callable
-        The rate at which units inside a mode fail, of the mode and the rate of those in none. Units
-        of several modes fail as those of the first.
+        Failure rate of units inside a mode, from the mode and the rate of units in no mode. Units
+        of several modes fail like units of the first.
     """
     report = case.report
     assert report is not None
@@ -171,7 +171,7 @@ def imagine_rows(
 
 
 def _find_rate_elsewhere(evidence: Evidence, modes: Sequence[Mode]) -> float:
-    """Return the failure rate of the units in no mode; 0 where there are none."""
+    """Return the failure rate of the units in no mode; 0 without such units."""
     losses = average_losses(evidence)[0][~mark_units(evidence, modes).any(axis=0)]
     return float(np.nanmean(losses)) if np.isfinite(losses).any() else 0.0
 
@@ -196,7 +196,7 @@ _BATCH: Final = 40
 
 @dataclass(frozen=True)
 class BudgetPlan:
-    """What a number of labels can confirm.
+    """The modes that a number of labels can confirm.
 
     Attributes
     ----------
@@ -208,7 +208,7 @@ class BudgetPlan:
     rates : dict of str to float
         Failure rate of units in no mode; by model where modes are of several.
     runs : int
-        Simulated confirmations of the modes to choose; fewer of those that plainly lack power.
+        Simulated confirmations of the modes to choose; fewer for modes that plainly lack power.
     powers : dict of int to float
         By the number of each mode to choose: in which share of the runs it was confirmed.
     dropped : dict of int to float
@@ -223,7 +223,7 @@ class BudgetPlan:
     dropped: dict[int, float]
 
     def to_json(self) -> str:
-        """Return all of it as JSON."""
+        """Return the whole forecast as JSON."""
         return json.dumps(asdict(self), indent=1)
 
 
@@ -332,7 +332,7 @@ _MOST_LABELS = 400
 
 @dataclass(frozen=True)
 class Forecast:
-    """What simulated confirmations came to.
+    """Results of simulated confirmations.
 
     Attributes
     ----------

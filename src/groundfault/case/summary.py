@@ -1,4 +1,4 @@
-"""What a case comes to: what was found, what held when labelled, what nobody looked at."""
+"""The result of a case: its findings, their fresh labels, and the limits of its search."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Standing = Literal["confirmed", "open", "too few fresh rows", "not chosen"]
 
 
 class LabelledMode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A mode of the audit, and what labels of fresh rows say of it.
+    """A mode of the audit, and its result on labels of fresh rows.
 
     Attributes
     ----------
@@ -90,11 +90,11 @@ class CaseSummary(StoredResult, frozen=True, kw_only=True):
     labelled : int
         Labels that were bought.
     remarks : tuple of str
-        What the audit left out of its search.
+        Columns that the audit left out of its search.
     wordings : Wordings, optional
-        What tasks of the modes came to in other words; None before a probe was begun.
+        Results of the modes' tasks in other words; None before a probe was begun.
     review : ReviewedWordings, optional
-        What people decided about those answers; None before a review was begun.
+        Decisions of people about these answers; None before a review was begun.
     """
 
     KEY = "groundfault_case_report"
@@ -121,7 +121,7 @@ class CaseSummary(StoredResult, frozen=True, kw_only=True):
 
 
 def summarize_case(case: CaseFolder) -> CaseSummary:
-    """Put together what the steps of a case left."""
+    """Combine the files that the steps of a case wrote."""
     report, choice, labels = case.report, case.choice, replay_confirmation(case)
     wordings, review = summarize_wordings(case)
     search = None if report is None else report.mode_search
@@ -145,7 +145,7 @@ def summarize_case(case: CaseFolder) -> CaseSummary:
 def _list_modes(
     case: CaseFolder, report: Report | None, choice: ModeChoice | None, labels: Confirmation | None
 ) -> Iterator[LabelledMode]:
-    """Yield the modes of the audit with what labels say of them."""
+    """Yield the modes of the audit with their results on fresh labels."""
     states = {state.name: state for state in labels.survivors} if labels else {}
     inside: dict[int, int] = {}
     for numbers in group_modes(report).values():

@@ -1,4 +1,4 @@
-"""Whether a case is as it was begun and recorded, and its pages say what follows from that."""
+"""Verification of a case: its files agree with its records, and its pages with its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the probe of a case and its review come to."""
+"""The results of a case's probe and of its review."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Losses = Mapping[str, Mapping["Assignment", float]]
 
 
 class WordingEffect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an option of the wording does to one side of a mode, within each task.
+    """The effect of an option of the wording on one side of a mode, within each task.
 
     Attributes
     ----------
@@ -227,16 +227,16 @@ class Wordings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ReviewedWordings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What people decided about the answers, blind.
+    """Blind decisions of people about the answers.
 
     Attributes
     ----------
     items, settled : int
-        Items of the review, and those of them with a verdict.
+        Items of the review, and items with a verdict.
     unblinded : int
         Decisions that were made after hidden fields were shown.
     statuses : dict of str to int
-        Rows of answers by what was decided.
+        Rows of answers by decision.
     controls : MissedErrors
         Errors among answers that matched.
     judged : tuple of ReworkedMode
@@ -266,7 +266,7 @@ def summarize_wordings(case: CaseFolder) -> tuple[Wordings | None, ReviewedWordi
     Raises
     ------
     LedgerError, InputError
-        If what was recorded was changed.
+        If the record was changed.
     """
     choice, report = ProbeChoice.find(case.folder), case.report
     if choice is None or report is None:
@@ -309,7 +309,7 @@ def summarize_wordings(case: CaseFolder) -> tuple[Wordings | None, ReviewedWordi
 def _read_answers(
     home: Path, choice: ProbeChoice
 ) -> tuple[ReviewedRuns | None, Sequence[ProbeRow]]:
-    """Return the answers to the tasks that a case chose, and their review; none before a run."""
+    """Return the answers to the tasks that a case chose, and their review; empty before a run."""
     if not (home / MANIFEST).is_file():
         return None, ()
     # answers that are not what the run recorded are refused here

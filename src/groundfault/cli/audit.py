@@ -189,7 +189,7 @@ def _audit_every_scorer(
 
 
 def name_folders(scorers: Sequence[str]) -> list[str]:
-    """Return a folder for each scorer: its name, without what no folder may be called."""
+    """Return a folder for each scorer: its name, without characters that folders may not have."""
     folders: dict[str, None] = {}
     for scorer in scorers:
         # most file systems take 255 bytes of a name, and a letter has at most 3 of these

@@ -47,7 +47,7 @@ def _list_coding_settings(
     export: OutFile | None = None,
     to: Literal["table", "label-studio", "scout", "promptfoo"] = "table",
 ) -> None:
-    """List what a coding takes beside evidence.
+    """List the options of a coding beside the evidence.
 
     Labelling
     ---------

@@ -192,7 +192,7 @@ class GroupedCommand(click.Command):
 
 
 class Group(click.Group):
-    """A group of commands; those that it makes are grouped commands."""
+    """A group of commands whose options are listed by group."""
 
     command_class = GroupedCommand
 

@@ -254,7 +254,7 @@ def read_table() -> bytes:
 
 
 def compare_with_truth(mode: Mode, table: pl.DataFrame) -> str:
-    """Hold a mode of the demo's table against what the model never saw."""
+    """Compare a mode of the demo's table with the kind of prompt that the model never saw."""
     from groundfault.core.rules import Rule
 
     unseen = table.select(Rule.parse(NEVER_SEEN).to_polars().alias("unseen")).to_series()

@@ -1,4 +1,4 @@
-"""``describe``: what failing examples share in the words of a language model."""
+"""``describe``: the common traits of failing examples, in the words of a language model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``doctor``: what is installed, and what each extra would add."""
+"""``doctor``: installed packages, and the commands that each extra adds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``label``: the door to labels, one example at a time, which may stop at any of them."""
+"""``label``: labels of one example at a time, until the evidence is enough."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _list_labellers(
     gate: bool = False,
     certificate: OutFile | None = None,
 ) -> None:
-    """List who labels, and what a verdict does.
+    """List the options on labellers and verdicts.
 
     Labelling
     ---------
@@ -370,7 +370,7 @@ def _check_labelling(options: dict[str, Any]) -> None:
 def _label(
     audit: SequentialAudit, look_up: Answer | None, options: dict[str, Any], quiet: bool
 ) -> int:
-    """Label in the shell, for as long as it is this person's turn; return the exit status."""
+    """Label in the shell while it is this person's turn; return the exit status."""
 
     # a person who labels reads standard output; otherwise it is left to the result
     def progress(_: object) -> None:

@@ -117,7 +117,7 @@ def ask(
     Raises
     ------
     InputError
-        If there is no such column.
+        If the column does not exist.
     Quit
         If the person quits.
     """
@@ -153,7 +153,7 @@ def _list_confirm_settings(
     grader: str | None = None,
     gate: bool = False,
 ) -> None:
-    """List what a confirmation takes beside evidence, candidates, plan and labels.
+    """List the options of a confirmation beside evidence, candidates, plan and labels.
 
     Candidates
     ----------
@@ -281,7 +281,7 @@ def require_program(options: dict[str, Any]) -> None:
 
 
 def _require_labels(evidence: Evidence) -> None:
-    """Require that some held-out row has an outcome: else the holdout is spent on nothing."""
+    """Require an outcome in at least one held-out row: else opening the holdout is wasted."""
     split = evidence.roles.split
     if split and not evidence.loss.filter(evidence.frame[split] == "holdout").count():
         raise PlanError(

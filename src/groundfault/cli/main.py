@@ -200,7 +200,7 @@ def completion(shell: str) -> None:
 
 
 def main() -> None:
-    """Run the command line; whatever ends it is an exit status, and one line if it is an error."""
+    """Run the command line; return the exit status, after one line on an error."""
     streams = sys.stdout, sys.stderr
     for stream in streams:
         # a name of a file need not be text, and not every terminal has every letter
@@ -310,7 +310,7 @@ def _stop_on_signals() -> Iterator[None]:
 
 
 def _leave(status: int, line: str | None) -> NoReturn:
-    """Exit; what standard output can no longer take is dropped, or Python would complain of it."""
+    """Exit; drop text that standard output can no longer take, or Python would complain."""
     with suppress(OSError):
         if line is not None:
             click.echo(line, err=True)
@@ -323,7 +323,7 @@ def _leave(status: int, line: str | None) -> NoReturn:
 
 
 def _line(message: str) -> str:
-    """Set a message on one line, without what would steer a terminal: it may quote data."""
+    """Set a message on one line, without control characters: it may quote data."""
     from groundfault.render.words import clean
 
     return shorten(clean(" ".join(message.split())))

@@ -162,7 +162,7 @@ def _flags(columns: ColumnNames | None = None, **options: Any) -> list[str]:
 
 
 def _examine(name: str, look: bool, words: list[str], out: str | None) -> dict[str, Any]:
-    """Audit or compare, or without a look say what an audit could find."""
+    """Audit or compare; without a look, say which problems an audit could find."""
     if not look:
         return {"looked": False, "note": UNOPENED, "check": _run("check", *words).data}
     result = _run(name, "--json", "-", *(["--out", _local(out)] if out else []), *words)

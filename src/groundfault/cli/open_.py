@@ -44,7 +44,7 @@ def serve_bench(
     unix_socket : FILE
         Listen at this file instead.
     root_path : PATH
-        What a proxy strips.
+        The prefix that a proxy strips.
     allow_host : NAME
         A further name that browsers may call it by, such as a proxy's; repeatable.
 
@@ -189,7 +189,7 @@ def open_(
 
 
 def open_log(path: str, folder: str, ledger: str | bool | None, why: InputError) -> OpenedReport:
-    """Audit logs of an evaluation tool, and open the report, as long as it is looked at.
+    """Audit logs of an evaluation tool, and serve the report until you stop.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ class Writable(click.ParamType[str]):
 
 @dataclass(frozen=True)
 class Result:
-    """The end of a command: what it prints, what ``--json`` writes instead, its exit status.
+    """The end of a command: its printed page, its ``--json`` object, and its exit status.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Result:
     notes : iterable of str
         Lines that follow the outline; where JSON is on standard output, on standard error.
     then : sequence of str
-        Words of the command to type next, after ``groundfault``; nothing is printed where JSON is.
+        Words of the command to type next, after ``groundfault``; not printed beside JSON.
     """
 
     outline: Iterable[str | Block | Page] = ()
@@ -107,7 +107,7 @@ def encode(data: Any) -> str:
 
 
 def show(outline: Iterable[str | Block | Page]) -> None:
-    """Print an outline on standard output, without what would steer a terminal."""
+    """Print an outline on standard output, without control characters."""
     from rich.console import Console
 
     from groundfault.render import terminal
@@ -178,7 +178,7 @@ def claim_folder(path: str | None) -> AbstractContextManager[Path | None]:
 
 
 def write_json(text: str, path: str | None) -> bool:
-    """Write JSON to a path, if any; True for standard output, where nothing else may follow."""
+    """Write JSON to a path, if any; True for standard output, which then holds JSON alone."""
     if path == "-":
         text = make_encodable(text)
         # JSON is UTF-8, whatever the terminal is; a notebook's output takes text alone

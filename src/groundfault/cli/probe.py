@@ -283,7 +283,7 @@ def _ask_prompts(
     options: dict[str, Any],
     name_step: Callable[[Runs], tuple[str, ...]],
 ) -> Result:
-    """Ask a model all prompts, or those that are left, and count what came of it.
+    """Ask a model all prompts that are left, and count the answers.
 
     Parameters
     ----------

@@ -172,7 +172,7 @@ def _check_acts(
     reason: str | None = None,
     json_path: str | None = None,
 ) -> None:
-    """Raise `PlanError` where what is asked of a review does not go together.
+    """Raise `PlanError` if options of a review contradict each other.
 
     Review
     ------
@@ -190,7 +190,7 @@ def _check_acts(
     format
         Format of the sheet; by default from its name.
     sheet : FILE
-        Read a sheet that was filled in; an invalid row rejects all of it.
+        Read a sheet that was filled in; an invalid row rejects the whole sheet.
 
     Output
     ------
@@ -253,14 +253,14 @@ def review(runs: str, *, json_path: str | None, **options: Any) -> Result:
 
 
 def review_probe(folder: str, options: dict[str, Any]) -> Result:
-    """Review what the model of a case answered."""
+    """Review the answers of the model of a case."""
     from groundfault.case.case import Case
 
     return review_runs(lambda: Case(folder).review, options)
 
 
 def review_runs(open_review: Callable[[], ReviewedRuns], options: dict[str, Any]) -> Result:
-    """Do with a review what the options of `review` ask for."""
+    """Carry out the options of `review`."""
     from groundfault.probes.review.reviewed_runs import ReviewProgress
     from groundfault.render.agreement_table import tabulate_agreement
     from groundfault.review.decision import summarize_agreement

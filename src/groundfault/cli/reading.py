@@ -128,7 +128,7 @@ def _choose_table(options: dict[str, Any]) -> str | tuple[str, ...]:
 
 
 def ask_orientation(error: DirectionError) -> None:
-    """Stop, and give the whole command with each flag that tells what outcomes mean.
+    """Stop, and print the whole command with each flag for the direction of outcomes.
 
     Raises
     ------
@@ -190,7 +190,7 @@ def split_names(text: str | None) -> list[str]:
 
 
 def name_ledger(ledger: str | None, no_ledger: bool) -> str | bool | None:
-    """Return the ledger that options name, True for the usual one, or None for none."""
+    """Return the ledger that options name, True for the usual one, or None without one."""
     if no_ledger and ledger:
         raise PlanError("--no-ledger does not go with --ledger")
     return None if no_ledger else ledger or True
@@ -203,7 +203,7 @@ def choose_ledger(
     reopen: str | None = None,
     earlier: Sequence[str | Path] = EARLIER,
 ) -> Ledger | None:
-    """Return the ledger to record in; None where nothing is recorded.
+    """Return the ledger to record in; None to keep no record.
 
     Output
     ------
@@ -223,7 +223,7 @@ def choose_ledger(
     Raises
     ------
     PlanError
-        If one is named, or a reason given, where nothing is to be recorded.
+        If a ledger or a reason is given together with --no-ledger.
     """
     if no_ledger:
         if ledger or reopen:
@@ -245,7 +245,7 @@ def read_settings(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def read_value(text: str) -> str | int | float | bool | None:
-    """Return a word as a number, true, false or none, where it is one; else as text."""
+    """Return a word as a number, true, false or none if it is one; else as text."""
     words: dict[str, bool | None] = {"true": True, "false": False, "none": None}
     if text.lower() in words:
         return words[text.lower()]

@@ -116,7 +116,7 @@ def derive_options(
     target : function or class
         The first sentence on a parameter in its docstring is the help of the option. A function of
         the shell has headings of its own in place of Parameters: they are groups of options, the
-        words after a colon say what to type, and all of a text is the help.
+        words after a colon describe the value to type, and the whole text is the help.
     names : str
         The parameters, with spaces between them; left out, all that the docstring describes, of a
         function of the shell those given by keyword.
@@ -161,7 +161,7 @@ def own_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def call(function: Callable[..., R], options: Mapping[str, Any], *more: Any, **others: Any) -> R:
-    """Call a function with the options that are parameters of it, and with more arguments."""
+    """Call a function with those options that it takes, and with more arguments."""
     parameters = inspect.signature(function).parameters
     values = {
         name: parameter.default

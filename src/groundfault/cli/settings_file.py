@@ -65,7 +65,7 @@ def apply_settings(ctx: click.Context, args: Sequence[str]) -> None:
 
 
 def describe_settings() -> str:
-    """Return the settings that the present command has from a file; empty if there are none."""
+    """Return the settings that the present command has from a file; empty without any."""
     text: str = click.get_current_context().meta.get(_USED, "")
     return text
 
@@ -123,7 +123,7 @@ def list_keys() -> dict[str, GroupedOption]:
 
 
 def _load(place: Path) -> dict[str, Any]:
-    """Return the table of settings in a file; empty where it has none."""
+    """Return the table of settings in a file; empty if it has no such table."""
     try:
         content = tomllib.loads(read_text(place))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -208,7 +208,7 @@ def _encode(value: Any) -> str:
 def _look(
     options: Mapping[str, Any], typed: dict[str, Any], progress: Progress
 ) -> tuple[dict[str, Any], str]:
-    """Return the settings of logs or of a table, and a line on what was read with them."""
+    """Return the settings of logs or of a table, and a line on the rows read with them."""
     from groundfault.readers.table import read_table
 
     sources = options["sources"]

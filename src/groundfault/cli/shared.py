@@ -230,7 +230,7 @@ def list_label_settings(
     budget: Annotated[int | None, Flag(old="--limit")] = None,
     cost: float | None = None,
 ) -> None:
-    """List what goes with any source of scores.
+    """List the options of any source of scores.
 
     Labelling
     ---------

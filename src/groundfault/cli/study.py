@@ -45,7 +45,7 @@ def _list_study_settings(
     stored: bool | None = None,
     jobs: int | None = None,
 ) -> None:
-    """List what studies take; each takes some of it.
+    """List the options of studies; each study takes some of them.
 
     Input
     -----
