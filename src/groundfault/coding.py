@@ -1,4 +1,4 @@
-"""Coding: notes on runs, codes for what goes wrong, how frequent each is, and a judge of codes.
+"""Coding: notes on runs, codes for their faults, the frequency of each, and a judge of codes.
 
 You read runs in random order, blind to the model, to the outcome and to the notes of others, and
 write what goes wrong first. Codes name it; they can be renamed and joined at any time. Each note is
@@ -82,7 +82,7 @@ class Coding:
         ``unsure:COL`` (`groundfault.review.notes.find_focus`). It is recorded, and counts weigh
         each run by its chance to be drawn.
     columns : sequence of str
-        What is shown of a run; by default its steps or, without any, its question, answer and
+        Columns shown of a run; by default its steps or, without any, its question, answer and
         target.
     seed : int
         Of the draw and of each coder's order.
@@ -90,7 +90,7 @@ class Coding:
     Raises
     ------
     InputError
-        If there is no such column, or no scored run to code.
+        If a column does not exist, or no run has a score.
 
     Examples
     --------
@@ -170,12 +170,12 @@ class Coding:
         return [{**e.body} for e in self.store.changes() if e.body["act"] == "design"]
 
     def _find_cells(self) -> NDArray[np.int64]:
-        """Return a number for each run: those of one number were drawn with equal chances."""
+        """Return a number for each run; runs of one number were drawn with equal chances."""
         return find_cells([design["inside"] for design in self._designs], len(self.evidence))
 
     @property
     def codes(self) -> dict[str, str]:
-        """Return the definition of each code, most frequent first; empty where it has none."""
+        """Return the definition of each code, most frequent first; an empty text without one."""
         given = Counter(code for note in self.notes for code in note.codes)
         names = self.store.read_names()
         told = {
@@ -186,7 +186,7 @@ class Coding:
         return {code: told.get(code, "") for code in [*(c for c, _ in given.most_common()), *told]}
 
     def define(self, code: str, definition: str) -> None:
-        """Say what a code means."""
+        """Define a code."""
         text = " ".join(definition.split())
         if not 0 < len(text) <= _MAX_DEFINITION:
             raise InputError(f"a definition has 1 to {_MAX_DEFINITION:,} characters")
@@ -207,14 +207,14 @@ class Coding:
         code, into : str
             The code that these notes lose, and the one that they get; either may be empty.
         coder : str
-            Whose notes; by default those of all.
+            Whose notes; by default all coders'.
         """
         self.store.move(runs, code, into, coder)
 
     def suggest(
         self, how: str | Target = "tfidf", *, coder: str = "", **calling: Any
     ) -> list[CodeSuggestion]:
-        """Suggest codes for notes, and put the suggestions on record; none counts by itself.
+        """Suggest codes for notes, and record the suggestions; a suggestion counts once accepted.
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ class Coding:
         return found
 
     def suggestions(self, coder: str = "") -> dict[int, CodeSuggestion]:
-        """Return those of the last `suggest` that were not accepted, by number from 1."""
+        """Return the last suggestions that were not accepted, by number from 1."""
         return self.store.read_suggestions(coder)
 
     def accept(self, number: int, into: str = "", *, coder: str = "") -> str:
@@ -250,7 +250,7 @@ class Coding:
         return into or one.code
 
     def undo(self) -> str:
-        """Take the last change of the codebook back; return what it was."""
+        """Take back the last change of the codebook, and return its description."""
         return self.store.undo()
 
     def prompt(self, code: str) -> str:
@@ -408,7 +408,7 @@ class Coding:
         Parameters
         ----------
         grades : mapping of str to array, shape (runs,), optional
-            1, 0 or NaN for each run, by code; by default what the coders say of coded runs.
+            1, 0 or NaN for each run, by code; by default the coders' own codes of coded runs.
         on : Evidence, optional
             Fresh runs, which the grades are of.
         """
@@ -430,14 +430,14 @@ class Coding:
         code : str
         grades : str or array, shape (len(evidence),)
             A column of the evidence, or the grades: 1 where the judge says that the code holds, 0
-            where not, NaN where it said nothing.
+            where not, NaN where it gave no answer.
         rules : sequence of str
-            Conditions, such as those of failure modes, under which it is counted by itself.
+            Conditions, such as rules of failure modes, under which it is counted separately.
 
         Raises
         ------
         InputError
-            If there is no such code or column, or a grade is not 0, 1 or NaN.
+            If a code or column does not exist, or a grade is not 0, 1 or NaN.
         """
         require_name("code", code, [*self.codes], InputError)
         values = read_grades(self.evidence, grades)

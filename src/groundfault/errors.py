@@ -1,16 +1,16 @@
-"""What can go wrong, and what to do about it.
+"""Errors of groundfault, each with its remedy.
 
 ::
 
     GroundfaultError
-    ├── InputError          a file, a column or a value is not what it has to be
+    ├── InputError          a file, a column or a value cannot be used
     ├── RuleError           a candidate's rule is not a usable true/false expression
     ├── PlanError           settings that cannot be, or contradict each other
     ├── LedgerError         a holdout was opened before, or the record was altered
     ├── MissingExtraError   an optional library is needed and not installed
-    └── InternalError       a judge came to something that is no number; nothing was reported
+    └── InternalError       a judge returned a value that is no number; no report was made
 
-Every message says what happened, where (file, column, record), and what to do. The command line
+Every message names the fault, its place (file, column, record) and the remedy. The command line
 prints it in one line and exits with status 2."""
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ def require_extra(message: str) -> Iterator[None]:
 
 
 class InternalError(GroundfaultError, RuntimeError):
-    """A computation went wrong, in groundfault or in a judge of yours, and nothing was reported.
+    """A computation went wrong, in groundfault or in a judge of yours, and no report was made.
 
-    What is no number is never taken for "not beyond chance". Please report it, with the message."""
+    A missing number is never taken for "not beyond chance". Please report it, with the message."""
 
 
 def list_some(names: Iterable[str], most: int = 12) -> str:
@@ -90,7 +90,7 @@ def list_some(names: Iterable[str], most: int = 12) -> str:
 
 
 def shorten(message: str) -> str:
-    """Return a message of at most 2,000 characters: what happened stands first, what to do last."""
+    """Return a message of at most 2,000 characters: the fault stands first, the remedy last."""
     if len(message) <= MAX_MESSAGE:
         return message
     cut = f" [... {len(message):,} characters ...] "
@@ -99,7 +99,7 @@ def shorten(message: str) -> str:
 
 
 def require_word(what: str, value: object, words: Iterable[object]) -> None:
-    """Raise `PlanError` for a setting that is none of the words it may be."""
+    """Raise `PlanError` for a setting that is not one of its allowed words."""
     if value not in words:
         raise PlanError(f"{what} must be one of {', '.join(map(str, words))}, not {value!r}")
 
@@ -111,7 +111,7 @@ def require_name(
     error: type[GroundfaultError] = PlanError,
     where: str = "",
 ) -> None:
-    """Raise an error for a name that nothing of its kind has; it lists those that there are."""
+    """Raise an error for an unknown name; the message lists the known ones."""
     if value not in names:
         # twenty fill some lines; a wide table has thousands of columns
         known = ", ".join(map(str, [*names][:20])) or "none"
@@ -145,7 +145,7 @@ def require_whole(
 def attempt(
     failures: list[str], step: str, default: T, make: Callable[..., T], *arguments: Any
 ) -> T:
-    """Return the result of a step that nothing else needs, or a default where it fails.
+    """Return the result of an optional step, or a default if it fails.
 
     Parameters
     ----------
@@ -176,12 +176,11 @@ def attempt(
 
 
 def note_failure(failures: list[str], step: str, error: BaseException) -> None:
-    """Add a line about a step that failed to those of others, and log its traceback at debug."""
+    """Add a line about a failed step to the others, and log its traceback at debug."""
     logging.getLogger("groundfault").debug("left out: %s", step, exc_info=True)
     failures.append(f"{step}: {type(error).__name__}: {first_line(error)}")
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what another library's error says, or its kind where it says
-    nothing."""
+    """Return the first line of another library's error message, or its kind if it is empty."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Attach what describes a case to its report, and how it ended."""
+    """Attach the case's parameters and its end to its report."""
     report = yield
     if item.get_closest_marker("groundfault") and item.config.getoption("--groundfault"):
         error = call.excinfo.value if call.excinfo else None
@@ -99,7 +99,7 @@ class _Results:
         self.rows: dict[str, dict[str, Any]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep how a case ended: the call decides, unless what is around it broke."""
+        """Keep how a case ended: the call decides, unless its set-up or tear-down broke."""
         case = dict(report.user_properties).get(_CASE)
         if not isinstance(case, Mapping):
             return
@@ -112,7 +112,7 @@ class _Results:
         row |= {k: _simplify(v) for k, v in report.user_properties if k not in (*_OWN, _CASE)}
 
     def pytest_sessionfinish(self) -> None:
-        """Write the table, also after an interruption: of what has run."""
+        """Write the table of the tests that ran, also after an interruption."""
         if self.rows:
             import polars as pl
 
@@ -122,7 +122,7 @@ class _Results:
             write_table(pl.DataFrame(rows, infer_schema_length=None, strict=False), self.path)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say what was written, and what to do with it."""
+        """Print the table's path, and the command to audit it."""
         terminalreporter.section("groundfault")
         if not self.rows:
             terminalreporter.line(
@@ -142,7 +142,7 @@ class _Results:
 
 
 def _judge(report: pytest.TestReport, *, failed: bool) -> dict[str, Any]:
-    """Return the outcome of a test, 1 for a failure; none where it could not be scored."""
+    """Return the outcome of a test, 1 for a failure; None if it could not be scored."""
     if hasattr(report, "wasxfail"):
         # a failure that was expected is a failure of the model all the same
         failed = report.outcome == "skipped"

@@ -50,7 +50,7 @@ class DescriptionAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     Attributes
     ----------
     annotator : str
-        The second one; that of the first where it is the same model, asked again.
+        The second annotator; the first one's name if it is the same model, asked again.
     checked, agreed : int
         Examples that both decided, drawn at random, and those on which they decided alike.
     interval : pair of float, or None
@@ -252,7 +252,7 @@ def read_sheet(path: str | Path, texts: Sequence[str], descriptions: Sequence[st
     ----------
     path : path
     texts, descriptions : sequence of str
-        Those that were written.
+        The questions that were written.
 
     Raises
     ------
@@ -323,7 +323,7 @@ class DescriptionColumn(FittedColumn):
     agreement: DescriptionAgreement | None = None
 
     def __post_init__(self) -> None:
-        """Check nothing: a description checks itself."""
+        """Do not check: a description checks itself."""
 
     @classmethod
     def of(
@@ -336,7 +336,7 @@ class DescriptionColumn(FittedColumn):
         marks: Marks,
         agreement: DescriptionAgreement | None = None,
     ) -> DescriptionColumn:
-        """Return the column of what an annotator decided on texts.
+        """Return the column of an annotator's decisions on texts.
 
         Those without a mark are left out.
 
@@ -368,7 +368,7 @@ class DescriptionColumn(FittedColumn):
         return f"{SOURCE}_{digest.hexdigest()[:16]}"
 
     def apply(self, frame: pl.DataFrame) -> pl.Series:
-        """Return whether it holds for each row; NULL for a text that nobody decided on.
+        """Return whether it holds for each row; NULL for a text without a decision.
 
         Raises
         ------
@@ -431,7 +431,7 @@ def show_texts(frame: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
     Raises
     ------
     InputError
-        If a column is not there, or holds neither words nor numbers.
+        If a column is missing, or holds neither words nor numbers.
     """
     for name in columns:
         dtype = frame.schema.get(name)

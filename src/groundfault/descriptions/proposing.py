@@ -1,4 +1,4 @@
-"""Proposing: a language model says in words what failing examples have in common."""
+"""Proposing: a language model puts the common traits of failing examples into words."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class ProposingSettings:
     Raises
     ------
     PlanError
-        If there is no such arm, or a number is below 1.
+        If an arm does not exist, or a number is below 1.
     """
 
     arms: tuple[Arm, ...] = ("outcomes", "blind", "shuffled")
@@ -124,7 +124,7 @@ class ExampleDescription:
 
 @dataclass(frozen=True)
 class DescribingCost:
-    """The most that describing may cost where nothing is on record.
+    """The most that describing may cost without any recorded reply.
 
     A reply that cannot be read is asked for once more, and a call that fails is made again: neither
     is counted here.
@@ -135,7 +135,7 @@ class DescribingCost:
         To propose descriptions, to decide on examples, and to have a second model decide again.
         Descriptions are taken to be as many and as long as they may be.
     examples, check : int
-        Distinct texts that are decided on, and those that are decided on again.
+        Distinct texts that are decided on, and texts that are decided on again.
     """
 
     proposals: CallEstimate
@@ -179,7 +179,7 @@ def propose_descriptions(
     Parameters
     ----------
     texts : sequence of str
-        What is shown of each discovery example, each once.
+        The texts shown of discovery examples, each once.
     failing : bool array, shape (texts,)
         The arm ``blind`` does not read them; ``shuffled`` reads them in a random order, which tells
         no more than how many there are.
@@ -192,7 +192,7 @@ def propose_descriptions(
     Returns
     -------
     descriptions : list of ExampleDescription
-        Each once, whatever the capitals; a description of several arms belongs to all of them.
+        Each once, ignoring case; a description of several arms belongs to all of them.
     replies : dict of dict of int
         For each arm, how many replies were read, unparsed, refused or errors.
 

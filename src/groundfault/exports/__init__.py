@@ -27,7 +27,7 @@ __getattr__ = rename_attributes(__name__, {"Slices": "groundfault.exports.slices
 
 @runtime_checkable
 class Exporter(Protocol):
-    """What writes a report for another tool."""
+    """Writer of a report for another tool."""
 
     @property
     def name(self) -> str:
@@ -56,7 +56,7 @@ class Exporter(Protocol):
 
 
 def known() -> tuple[str, ...]:
-    """Return names of the exporters: the built-in ones, then those of installed packages."""
+    """Return names of the exporters: built-in ones, then exporters of installed packages."""
     return _REGISTRY.names()
 
 
@@ -66,7 +66,7 @@ def get(exporter: str | Exporter, **settings: Any) -> Exporter:
     Raises
     ------
     PlanError
-        If there is none, or it has no such setting.
+        If the exporter or the setting does not exist.
     """
     if not isinstance(exporter, str):
         return exporter
@@ -118,9 +118,9 @@ def export(
     Raises
     ------
     InputError
-        If the evidence is not that of the report, or it cannot be written.
+        If the evidence is not the report's, or the file cannot be written.
     PlanError
-        If there is no such exporter or setting.
+        If the exporter or the setting does not exist.
     """
     exporter = get(to, **settings)
     if isinstance(report, Report):

@@ -36,12 +36,12 @@ def export_codes(coding: Coding, to: str, out: str | Path) -> str:
     Returns
     -------
     str
-        What was written, such as "12 tests".
+        The number of written items, such as "12 tests".
 
     Raises
     ------
     InputError
-        If there is no such tool, no code, or it cannot be written.
+        If the tool is unknown, there is no code, or the file cannot be written.
     """
     require_name("tool", to, [*_TOOLS], InputError)
     if not coding.codes:

@@ -31,7 +31,7 @@ class InspectLogs:
     Attributes
     ----------
     logs : tuple of path
-        The logs to copy; left empty, those that the evidence was read from.
+        The logs to copy; left empty, the logs that the evidence was read from.
     """
 
     logs: tuple[str | Path, ...] = ()
@@ -57,7 +57,7 @@ def annotate(slices: ReportSlices, out: str | Path, logs: Sequence[str | Path] =
     out : path
         A directory; for a single log also a file, of the same suffix.
     logs : sequence of path, optional
-        The logs to copy; left out, those that the evidence was read from.
+        The logs to copy; left out, the logs that the evidence was read from.
 
     Returns
     -------

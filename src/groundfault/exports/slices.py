@@ -1,4 +1,4 @@
-"""Which examples are in which failure mode and slice of a report, and the table of it."""
+"""Membership of examples in failure modes and slices of a report, and its table."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ReportSlices:
     ----------
     report : Report
     case : PreparedAudit
-        The evidence as it was judged, and its split.
+        The judged evidence, and its split.
     library : Library
         The candidates that are given back, in the order of the report: the confirmed ones, or all.
     folder : Path or None
@@ -61,7 +61,7 @@ class ReportSlices:
         ----------
         report : Report
         evidence : Evidence
-            What was audited; with more models than the report is of, those are picked.
+            The audited evidence; of more models than the report's, its models are picked.
         every : bool
             Give back all candidates, not the confirmed ones alone.
         judge : Judge, optional
@@ -109,12 +109,12 @@ class ReportSlices:
 
     @property
     def evidence(self) -> Evidence:
-        """Return the evidence as it was judged."""
+        """Return the judged evidence."""
         return self.case.evidence
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return names of what is given back: ``mode 1: MEANING``, ..., and those of candidates."""
+        """Return names of the columns: ``mode 1: MEANING``, ..., then names of candidates."""
         modes = (
             f"mode {number}{f' of {mode.outcome}' if mode.outcome else ''}: {mode.meaning}"
             for number, mode in enumerate(self.report.modes, start=1)

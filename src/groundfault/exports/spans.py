@@ -31,7 +31,7 @@ class AuditSpans:
         self._name, self._stage = "", None
 
     def __call__(self, message: str) -> None:
-        """End the span of the stage before, and begin that of this one."""
+        """End the span of the stage before, and begin this stage's."""
         stage = next(filter(message.startswith, STAGES), self._name)
         if stage != self._name:
             self.end()
@@ -68,7 +68,7 @@ def trace_audit(tracer: Any = None) -> Iterator[AuditSpans]:
     Parameters
     ----------
     tracer : opentelemetry.trace.Tracer, optional
-        By default, that of the provider that your program has set.
+        By default, the tracer of the provider that your program has set.
 
     Raises
     ------

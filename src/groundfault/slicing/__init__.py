@@ -1,1 +1,1 @@
-"""Mixture slicers, and what they stand on."""
+"""Parameters and embeddings of mixture slicers."""

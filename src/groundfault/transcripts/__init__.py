@@ -1,1 +1,1 @@
-"""What agents did, step by step: the table of steps, behaviours, and what they go with."""
+"""Runs of agents, step by step: the table of steps, behaviours, and how they go with failing."""

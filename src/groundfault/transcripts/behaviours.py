@@ -1,4 +1,4 @@
-"""Behaviours: what happens during runs, told from steps alone, and the turn at which it does."""
+"""Behaviours: events during runs, told from steps alone, and the turn of each."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Behaviours:
     first : int32 array, shape (L, runs)
         Turn at which each first happens in each run; `groundfault.stats.risk_sets.NEVER`.
     at_end : bool array, shape (L,)
-        How runs end, which nobody knows before: described, and not tested.
+        How runs end, unknown before the end: described, and not tested.
     turns : int64 array, shape (runs,)
         Turns of each run.
     untold : int64 array, shape (runs,)
@@ -56,7 +56,7 @@ class Behaviours:
 
 
 def find_behaviours(steps: pl.DataFrame, runs: int) -> Behaviours:
-    """Find what happens in at least 10 runs.
+    """Find behaviours of at least 10 runs.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def list_flags(columns: pl.DataFrame) -> dict[str, NDArray[np.float64]]:
 
 
 def _pick(rows: pl.DataFrame, name: pl.Expr | str, most: int | None = None) -> pl.DataFrame:
-    """Return rows as behaviours of a name; of many names, those of the most runs."""
+    """Return rows as behaviours by name; of many names, the ones in most runs."""
     words = pl.lit(name) if isinstance(name, str) else name
     # a null name is no name: a tool that the log does not name
     told = rows.select(words.str.slice(0, _MAX_NAME).alias("name"), "run", "turn").drop_nulls()
@@ -192,7 +192,7 @@ def _find_results(own: pl.DataFrame) -> pl.DataFrame:
 
 
 def _find_words(own: pl.DataFrame) -> pl.DataFrame:
-    """Return what agents and people say, by lists of words, who speaks, and at what length."""
+    """Return the speech of agents and people: lists of words, who speaks, and the length."""
     writes = (pl.col("kind") == "call") & pl.col("name").str.contains(_WRITES).fill_null(False)
     own = own.with_columns(wrote=writes.cum_sum().over("run"))
     said = own.explode("signs").filter(pl.col("signs").is_not_null())

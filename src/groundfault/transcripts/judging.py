@@ -1,4 +1,4 @@
-"""Judging: how runs fail, and what announces failure, with bars that hold for all of it."""
+"""Judging: how runs fail and which behaviours announce it, with bars that hold for all lines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SHARE, _POWER = 0.3, 0.8416
 
 
 class ModeShare(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Runs that fail inside a failure mode, and how many of them show a behaviour."""
+    """Runs that fail inside a failure mode, and the number of them that show a behaviour."""
 
     rule: str
     failing: int
@@ -47,7 +47,7 @@ class Behaviour(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name : str
         In words, such as "repeats a call".
     failing, failing_runs, passing, passing_runs : int
-        Runs of each outcome that show it, and all of them.
+        Runs of each outcome that show it, and all runs of the outcome.
     interval : pair of float
         Of its share among failing runs, 95 %.
     first_turn : float or None
@@ -145,7 +145,7 @@ class RunExcerpt(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     failing : bool
     turn : int
     steps : tuple of str
-        Who does what, and the first words.
+        Speaker, action, and the first words.
     """
 
     behaviour: str
@@ -171,7 +171,7 @@ def judge_transcripts(
     *,
     texts: bool = True,
 ) -> JudgedTranscripts:
-    """Judge what happens in the runs of evidence; nothing where they have no transcripts.
+    """Judge the behaviours in the runs of evidence; the result is empty without transcripts.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def judge_transcripts(
     -----
     Runs are compared with runs of the same task that go on as long, each model at its own level:
     `groundfault.stats.risk_sets.contrast_runs`. Where every task has one run, announcements compare
-    runs of the same model, of whatever tasks, and how runs fail is described alone. Where examples
+    runs of the same model over all tasks, and how runs fail is described alone. Where examples
     are in groups and each has one run, neither is tested: runs of a group depend on each other.
     """
     scored = evidence.loss.is_not_null().to_numpy()
@@ -300,9 +300,9 @@ def _judge_flags(
     level: float,
     is_free: bool,
 ) -> list[Behaviour]:
-    """Judge what is told of whole runs among those alike: of one task, and as long.
+    """Judge columns about whole runs among runs of one task and one length.
 
-    Without the length, whatever becomes likelier with time would go with failing.
+    Without the length, any behaviour that becomes likelier with time would go with failing.
     """
     behaviours = []
     for name, values in flags.items():
@@ -367,7 +367,7 @@ def _add_contrast(behaviour: Behaviour, contrasts: RiskContrasts, place: int) ->
 def _list_announcements(
     contrasts: RiskContrasts, names: Sequence[str], level: float
 ) -> list[Announcement]:
-    """Return what passes, by landmark, surest first; what splits runs alike once."""
+    """Return the passing behaviours by landmark, surest first; equal splits of runs once."""
     announcements = []
     for i, landmark in enumerate(LANDMARKS, 1):
         kept: set[float] = set()

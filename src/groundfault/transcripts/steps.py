@@ -1,4 +1,4 @@
-"""Steps: messages, calls and results of runs as one table, whatever tool logged them."""
+"""Steps: messages, calls and results of runs as one table, for logs of any tool."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def list_steps(conversation: Any) -> Iterator[tuple[int, int, Step]]:
     Yields
     ------
     turn, message, step
-        A turn begins with each message of the agent; what comes before the first is turn 0.
+        A turn begins with each message of the agent; steps before the first are turn 0.
     """
     names: dict[str, str] = {}
     turn, acts = 0, False
@@ -187,7 +187,7 @@ def _read_message(message: dict[str, Any], names: dict[str, str], acts: bool) ->
 def _split_content(
     message: Mapping[str, Any],
 ) -> tuple[list[str], list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the texts, calls and results of a message, in whatever blocks they come."""
+    """Return the texts, calls and results of a message, in any form of blocks."""
     content = message.get("content")
     if content is None:
         content = message.get("parts") or message.get("text")
@@ -342,7 +342,7 @@ def _tabulate(batch: Iterable[tuple[int, Any]], texts: bool) -> pl.DataFrame:
 
 
 def _describe(raw: pl.DataFrame) -> pl.DataFrame:
-    """Add what texts say: status, kind of error, signs, digests."""
+    """Add columns read from texts: status, kind of error, signs, digests."""
     kind, text = pl.col("kind"), pl.col("text")
     is_result = kind.is_in(["result", "error"]) & pl.col("status").is_null()
     # a text that is null is not searched

@@ -39,7 +39,7 @@ class Task:
     id : str
         Letters, digits and ``. : + - _``, with single spaces between words.
     family : str
-        What kind of reasoning it takes.
+        Kind of reasoning that the task needs.
     question : str
         The canonical wording; every probe of the task holds it unchanged.
     answer : str
@@ -52,7 +52,7 @@ class Task:
     derivation : str
         Why the key is right, for reviewers.
     tags : tuple of str
-        What was checked of it by a person, such as ``unambiguous``.
+        Properties that a person checked, such as ``unambiguous``.
     anchors : tuple of str
         Parts of the question that a rendered prompt must hold; the whole question where none is
         named.
@@ -108,7 +108,7 @@ class Task:
             ) from None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as the file holds it; what is empty is left out."""
+        """Return the task as the file holds it; empty fields are left out."""
         values = {**vars(self), "slots": dict(self.slots)}
         content = {name: value for name, value in values.items() if value}
         content |= {name: list(content[name]) for name in ("tags", "anchors") if name in content}
@@ -125,7 +125,7 @@ class Task:
         table : mapping
         where : str
         has_key : bool
-            Whether it must have an answer, or must have none.
+            Whether it must have an answer, or must not have one.
 
         Raises
         ------
@@ -157,7 +157,7 @@ class Bank:
     Raises
     ------
     InputError
-        If there is no task, an id comes twice, or some tasks have a key and others none.
+        If there is no task, an id comes twice, or only some tasks have a key.
 
     Examples
     --------

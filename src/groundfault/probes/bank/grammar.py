@@ -87,7 +87,7 @@ class ComponentGroup:
 
     @property
     def rewords(self) -> bool:
-        """Tell whether its options stand for the question, the first for the question as it is."""
+        """Return whether its options reword the question, with the plain question as the first."""
         return self.options[0].text == f"{{{QUESTION}}}"
 
 
@@ -150,7 +150,7 @@ class Grammar:
 
     @property
     def is_verbatim(self) -> bool:
-        """Tell whether every prompt holds the question as it is."""
+        """Return whether every prompt holds the question unchanged."""
         return not any(group.rewords for group in self.groups)
 
     def __len__(self) -> int:
@@ -168,7 +168,7 @@ class Grammar:
         Raises
         ------
         PlanError
-            If there is no such group or option.
+            If the group or option does not exist.
         """
         remaining = dict(options or {})
         names = tuple(remaining.pop(group.name, group.options[0].name) for group in self.groups)
@@ -221,7 +221,7 @@ class Grammar:
 
     @cached_property
     def hash(self) -> str:
-        """Return the SHA-256 of all that makes prompts, and of what groups promise to keep."""
+        """Return the SHA-256 of the grammar: its options, and the properties that groups keep."""
         return toml_tables.sha256(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:

@@ -80,9 +80,9 @@ def render(
     Raises
     ------
     InputError
-        If the bank has no such task.
+        If the bank does not have the task.
     PlanError
-        If the grammar has no such group or option.
+        If the grammar does not have the group or option.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def _find_errors(
 def _reveals_key(task: Task, option: Option, text: str) -> bool:
     """Tell whether a component holds the key.
 
-    For numeric keys any number in it counts; for others only what it takes from the task.
+    For numeric keys any number in it counts; for others only text that it takes from the task.
     """
     if not task.answer:
         return False
@@ -195,7 +195,7 @@ def _reveals_key(task: Task, option: Option, text: str) -> bool:
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with some prompts: what, with how many, and the key of the first."""
+    """One fault of some prompts: its name, the number of prompts, and the key of the first."""
 
     reason: str
     prompts: int
@@ -211,7 +211,7 @@ class BankCheck:
     bank : Bank
     grammar : Grammar
     prompts, valid : int
-        Prompt keys, and those that are structurally valid.
+        Number of prompt keys, and of structurally valid ones.
     problems : tuple of Problem
         Most frequent first.
     blocked : tuple of Task

@@ -49,7 +49,7 @@ _EDGE = 1e-9
 
 @dataclass(frozen=True)
 class UniformPrompts(NamedPolicy):
-    """Every task and assignment alike; ``repeats`` as in the paper, or none."""
+    """Every task and assignment alike; ``repeats`` as in the paper, or without repeats."""
 
     repeats: bool = False
     kind: ClassVar[str] = "uniform"
@@ -404,7 +404,7 @@ def get(name: str) -> PromptPolicy:
     Raises
     ------
     PlanError
-        If there is no such policy, setting or value.
+        If the policy, setting or value does not exist.
 
     Examples
     --------

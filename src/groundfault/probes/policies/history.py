@@ -83,30 +83,30 @@ class PromptHistory:
 
 
 class PromptPolicy(Protocol):
-    """Says which keys to ask next: a pure function of what was asked and of its generators."""
+    """Says which keys to ask next: a pure function of the asked prompts and of its generators."""
 
     @property
     def name(self) -> str:
-        """Return what it is, settings included."""
+        """Return its name, settings included."""
         ...
 
     def ask(self, history: PromptHistory, size: int, tasks: Generator, rng: Generator) -> Keys:
-        """Return at most ``size`` keys; none where nothing is left.
+        """Return at most ``size`` keys; an empty list if no key is left.
 
         Tasks drawn at random are drawn from ``tasks``, which policies that are compared share; all
         else from ``rng``."""
         ...
 
     def chances(self, history: PromptHistory) -> Floats | None:
-        """Return the probability that each key comes next: shape (K,), all 0 where nothing is left.
+        """Return the probability that each key comes next: shape (K,), all 0 if no key is left.
 
-        None where it is unknown: rows of such a policy estimate no rate.
+        None if it is unknown: rows of this policy estimate no rate.
         """
         ...
 
 
 class NamedPolicy:
-    """A policy whose name is its kind and those of its settings that are not the defaults.
+    """A policy whose name is its kind, with the settings that differ from the defaults.
 
     A subclass states its `chances`, by which keys are drawn, or asks in another way.
     """

@@ -1,1 +1,1 @@
-"""Blind review of what runs recorded."""
+"""Blind review of recorded runs."""

@@ -66,11 +66,11 @@ class ReviewedRuns:
     InputError
         If the folder holds no runs.
     LedgerError
-        If its manifest or a trajectory is not what the run put into its ledger.
+        If its manifest or a trajectory differs from the run's ledger.
 
     Notes
     -----
-    Decisions are about what was shown, so they hold for every row that shows the same.
+    Decisions are about the shown texts, so they hold for every row that shows the same texts.
     """
 
     def __init__(self, runs: Runs | str | Path, store: str | Path | None = None) -> None:
@@ -96,7 +96,7 @@ class ReviewedRuns:
         Raises
         ------
         InputError
-            If there is nothing to review, or the reviews of these runs are kept elsewhere.
+            If no response is to be reviewed, or the reviews of these runs are kept elsewhere.
         PlanError
             If items are split that need two reviewers.
         LedgerError
@@ -124,7 +124,7 @@ class ReviewedRuns:
         Raises
         ------
         InputError
-            If no reason is given, or nothing is sealed.
+            If no reason is given, or no queue is sealed.
         """
         why = " ".join(reason.split())
         if not why:
@@ -146,12 +146,12 @@ class ReviewedRuns:
 
     @cached_property
     def queue(self) -> Queue:
-        """Return the queue as it is sealed.
+        """Return the sealed queue.
 
         Raises
         ------
         InputError
-            If none is.
+            If no queue is sealed.
         LedgerError
             If these runs no longer make the queue that was sealed.
         """

@@ -1,4 +1,4 @@
-"""What reviewers see of the rows of runs, and the status and loss that their decisions give a row.
+"""Rows of runs as reviewers see them, and the status and loss that their decisions give a row.
 
 A routing signal says where to look. What is reviewed are the responses that were routed to a
 person, and among them, as hidden controls, a random share of those that matched. So reviewers
@@ -49,7 +49,7 @@ def items(
     Raises
     ------
     PlanError
-        If there is no such unit.
+        If the unit does not exist.
     """
     if unit not in get_args(Unit):
         raise PlanError(f"the unit of review is key or row, not {unit!r}")
@@ -151,7 +151,7 @@ def status_of(resolution: Resolution | None) -> Status:
 def split_by_signal(
     rows: Iterable[ProbeRow], items_by_row: Mapping[str, Item]
 ) -> tuple[list[Item], list[Item]]:
-    """Split items into those that were routed to a person and those that matched."""
+    """Split items into items routed to a person, and items that matched."""
     routed: dict[str, Item] = {}
     matched: dict[str, Item] = {}
     for row in rows:
@@ -187,7 +187,7 @@ _UNAUDITED = {"mismatch": Outcome.MISSING, "unreadable": Outcome.UNPARSED, "matc
 
 
 def score_row(row: ProbeRow, statuses: Mapping[str, Status]) -> tuple[float | None, Outcome]:
-    """Return the loss of an audited row, if it has one, and why it has none.
+    """Return the loss of an audited row, or the reason why it has no loss.
 
     Where tasks have no key, an answer that matched the one to the base wording, and that nobody
     reviewed, is as right or wrong as reviewers found that one.

@@ -1,4 +1,4 @@
-"""Configs: what a run asks and how, in one readable file, fixed before the first question."""
+"""Configs: prompts and settings of a run in one readable file, fixed before the first question."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ class Config:
         Settings of `groundfault.models.Question`; temperature 0 and 192 tokens where they are left
         out.
     concurrency, timeout, retries
-        As for `groundfault.models.ask`. They are no part of what is sealed.
+        As for `groundfault.models.ask`. The seal does not cover them.
     reviewers : {1, 2}
     unit : {"key", "row"}
-        What one review is about.
+        The runs of one review.
     controls : float
         Share of the matches that are reviewed unseen among the mismatches, in [0, 1].
 
@@ -67,7 +67,7 @@ class Config:
     PlanError
         If a setting is out of range, or contradicts another.
     InputError
-        If decoding has no such setting.
+        If decoding does not have the setting.
     """
 
     bank: Path
@@ -155,7 +155,7 @@ class Config:
         return "components" if self.streams == "shared" else f"components {policy}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is sealed: all but bank and grammar, whose content counts, and asking."""
+        """Return the sealed settings: all but asking, with bank and grammar by their content."""
         return {
             "policies": list(self.policies),
             "seeds": list(self.seeds),
@@ -209,7 +209,7 @@ class _Places:
 
 
 def slug(name: str) -> str:
-    """Turn a name into that of a folder."""
+    """Turn a name into the name of a folder."""
     return re.sub(r"[^a-z0-9._-]+", "-", name.casefold()).strip("-.")[:100] or "-"
 
 

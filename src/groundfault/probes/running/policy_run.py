@@ -45,7 +45,7 @@ from groundfault.probes.running.runs import (
 
 
 class BaseWording:
-    """Asks each task in its base wording, all of them in one iteration."""
+    """Asks each task in its base wording, all tasks in one iteration."""
 
     name = BASE
 
@@ -98,7 +98,7 @@ class RunSpec:
     config : Config
     model : str
     probes : sequence of Probe, length K
-        Every prompt, task by task, those that must not be asked among them.
+        Every prompt, task by task, including prompts that must not be asked.
     groups : mapping of str to list of str
         The options of each group of the grammar.
     bases : mapping of str to ProbeRow, optional
@@ -135,23 +135,23 @@ class PolicyRun:
     folder : Path
         The folder of the runs.
     events : sequence of Event
-        What the ledger holds.
+        Events of the ledger.
 
     Attributes
     ----------
     rows : list of ProbeRow
-        What was asked, in order.
+        The prompts asked so far, in order.
     iteration : int
         How many iterations are complete.
     next : tuple of Probe
-        What the next one asks; nothing where the budget is spent, or the policy has nothing left.
+        Prompts of the next iteration; empty if the budget is spent, or the policy has no key left.
     sealed : dict of int to str
         The hash of each iteration in the ledger.
 
     Raises
     ------
     PlanError
-        If the policy proposes what must not be asked.
+        If the policy proposes a prompt that must not be asked.
     LedgerError
         If the trajectory holds more than the ledger.
     """
@@ -181,7 +181,7 @@ class PolicyRun:
         self._draw_next()
 
     def _read_whole_lines(self) -> list[bytes]:
-        """Read the whole lines of the trajectory; cut off what a kill has cut short."""
+        """Read the whole lines of the trajectory; drop a line that a kill cut short."""
         if not self.trajectory.exists():
             return []
         with _writing(self.trajectory):
@@ -198,7 +198,7 @@ class PolicyRun:
 
     @property
     def _history(self) -> PromptHistory:
-        """Return what the policy may know: refused and unreadable responses are no mismatches."""
+        """Return the history for the policy; refused and unreadable responses are no mismatches."""
         spec = self.spec
         return PromptHistory(
             tasks=len(spec.probes) // int(np.prod(spec.sizes)),
@@ -214,7 +214,7 @@ class PolicyRun:
 
     @property
     def _streams(self) -> list[tuple[str, int]]:
-        """Return purpose and counter of the next generators: that of tasks, and the other."""
+        """Return purpose and counter of the next two generators, the one of tasks first."""
         names = ("tasks", self.spec.config.stream(self.policy.name))
         return [(name, self.iteration + 1) for name in names]
 
@@ -233,7 +233,7 @@ class PolicyRun:
             )
 
     def tell(self, responses: Sequence[Response]) -> dict[str, Any] | None:
-        """Take the responses of the next iteration; return what the ledger lacks of it.
+        """Take the responses of the next iteration; return its part that the ledger lacks.
 
         Raises
         ------
@@ -344,7 +344,7 @@ class PolicyRun:
         }
 
     def _describe_status(self) -> dict[str, Any]:
-        """Return the best candidate so far, and what it takes to go on."""
+        """Return the best candidate so far, and the state to go on from."""
         return {
             **self.names,
             "iterations": self.iteration,

@@ -63,7 +63,7 @@ def run(
         or the model's service fails for good; what was answered is on record then: run again to go
         on.
     LedgerError
-        If what was recorded has been changed.
+        If a record was changed.
 
     Notes
     -----

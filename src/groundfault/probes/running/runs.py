@@ -1,4 +1,4 @@
-"""Runs: every query of every policy, model and seed, as it was recorded."""
+"""Runs: every recorded query of every policy, model and seed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TRAJECTORY, STATUS, LOCK = "trajectory.jsonl", "status.json", ".lock"
 
 @dataclass(frozen=True)
 class ProbeRow:
-    """One query: a prompt that was put to a model once, and what came of it.
+    """One query: a prompt that was put to a model once, and its response.
 
     Attributes
     ----------
@@ -54,13 +54,13 @@ class ProbeRow:
         The rendered prompt; the canonical answer, empty where tasks have no key, and its
         equivalence rule.
     errors : tuple of str
-        Structural errors of the prompt; a prompt that was asked has none.
+        Structural errors of the prompt; empty if it was asked.
     status : {"answered", "refused", "error"}
         Status of the response; an error is the service's and no mismatch.
     response : str or None
         As it came.
     extracted, how, reason
-        The answer that was read, where it was found, and why the signal is what it is.
+        The answer that was read, its place in the response, and the reason for the signal.
     signal : {"match", "mismatch", "unreadable", "unanswered"}
         Where it was routed. It is no label of an error.
     score : float or None
@@ -133,7 +133,7 @@ class Runs:
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """Return what was fixed before anything was asked."""
+        """Return the settings fixed before the first question."""
         place = self.folder / MANIFEST
         try:
             return read_json_object(place)
@@ -170,7 +170,7 @@ class Runs:
         return tuple(sorted({(str(body["asked"]), str(body["answered"])) for body in bodies}))
 
     def events(self, kind: str) -> list[Event]:
-        """Return the events of a kind in the ledger; none where there is no ledger."""
+        """Return the events of a kind in the ledger; an empty list without a ledger."""
         place = self.folder / LEDGER
         return Ledger(place).events(kind) if place.exists() else []
 
@@ -217,7 +217,7 @@ def hold(folder: Path) -> Iterator[None]:
 def seal(
     folder: Path, config: Config, bank: Bank, grammar: Grammar, model: str, more: Mapping[str, Any]
 ) -> list[Event]:
-    """Fix what is to be asked, or make sure that it is what was fixed before.
+    """Fix the prompts to be asked, or check them against those fixed before.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def seal(
     InputError
         If the folder was begun with another bank, grammar or config.
     LedgerError
-        If what was fixed has been changed.
+        If the fixed prompts were changed.
     """
     settings = {**describe(bank, grammar), **config.to_dict(), **more}
     # these bytes are sealed: another order or indent is another hash
@@ -312,7 +312,7 @@ def _refuse_others(place: Path, text: bytes, now: Mapping[str, Any]) -> None:
 
 
 def _find_differences(before: Any, now: Any, where: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yield what differs, by its path, and how."""
+    """Yield differences: the path of each, and both values."""
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for name in (*now, *(name for name in before if name not in now)):
             yield from _find_differences(before.get(name), now.get(name), f"{where} {name}".strip())
