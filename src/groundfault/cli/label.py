@@ -222,8 +222,8 @@ def label() -> None:
 def run(*, json_path: str | None, **options: Any) -> Result:
     """Label cases from POOL until there is a verdict.
 
-    A verdict is "failure mode found" or "audit passed"; the chance of a false one is at most --alpha
-    whenever you stop. Interrupt at any time, and run the same command again to continue.
+    A verdict is "failure mode found" or "audit passed"; the chance of a false one is at most
+    --alpha whenever you stop. Interrupt at any time, and run the same command again to continue.
     """
     from groundfault.sequential.answers import replay
 

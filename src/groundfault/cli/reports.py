@@ -116,9 +116,9 @@ def anchor(
 ) -> Result:
     """Sign a ledger, so that others notice if it is erased.
 
-    ssh-keygen signs the last event with your SSH key KEY. Give the anchor and its signature to whoever will
-    check the ledger later: groundfault verify --anchor FILE --signer KEY.pub. Keep them apart from
-    the ledger, or they are erased along with it.
+    ssh-keygen signs the last event with your SSH key KEY. Give the anchor and its signature to
+    anybody who will check the ledger later: groundfault verify --anchor FILE --signer KEY.pub. Keep
+    them apart from the ledger, or they are erased along with it.
 
     \b
     groundfault lab anchor ~/.ssh/id_ed25519
