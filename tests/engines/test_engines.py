@@ -89,7 +89,7 @@ def test_spark_differs_where_it_is_known_to_and_audits_alike(tmp_path: Path) -> 
         session.sql(f"CREATE TABLE results USING parquet LOCATION '{place}'")
         assert SparkCounter.of_table(session, "results").files == lazy.counter.files
         session.sql("CREATE TEMP VIEW hard AS SELECT id, error FROM results")
-        with pytest.raises(InputError, match="is not what its Parquet files"):
+        with pytest.raises(InputError, match="differs from its Parquet files"):
             SparkCounter.of_table(session, "hard")
     finally:
         session.stop()

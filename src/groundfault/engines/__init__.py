@@ -1,8 +1,8 @@
-"""Engines that count in a table too large to read: one an engine a file.
+"""Engines that count in a table too large to read, one engine a file.
 
-What a verdict needs of most tables is counts: how many rows a rule holds for, and how many of them
-failed. A `Counter` is asked for those of all rules in one scan. `open_counter` finds one by name,
-also those of installed packages.
+Most verdicts need only counts: how many rows a rule matches, and how many of these failed. A
+`Counter` returns the counts of all rules in one scan. `open_counter` finds one by name, also in
+installed packages.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ SCORED, ROWS = "rows of group that were scored", "rows of group"
 """Columns of a table of groups: how many rows have a loss, and how many there are."""
 
 CELL_ROWS = "rows"
-"""The column of a table of cells that says how many rows each has."""
+"""The column of a table of cells with the number of rows of each cell."""
 
 _REGISTRY = open_registry("engine", "groundfault.engines")
 
 NAMES = tuple(_REGISTRY.built_in)
 
 DATABASES = ("duckdb",)
-"""Engines that count in a table of a database file, too."""
+"""Engines that can also count in a table of a database file."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class CellCounts:
     Attributes
     ----------
     keys : polars.DataFrame, C rows
-        What the rows of each cell agree in; no columns where there is one cell.
+        The values that the rows of each cell share; no columns for a single cell.
     rows : int64 array, shape (C,)
         Rows of each cell; at least 1.
     on, defined : int64 arrays, shape (C, R)
-        Rows that each rule is true for, and true or false.
+        Rows on which each rule is true, and on which it is true or false.
     """
 
     keys: pl.DataFrame
@@ -57,14 +57,14 @@ class CellCounts:
     def of(cls, frame: pl.DataFrame, by: Sequence[str], rules: int) -> CellCounts:
         """Read a table with the columns ``by``, ``rows``, and `name_counts` for each rule.
 
-        Sorted by their keys, so that no order of an engine shows.
+        Cells are sorted by their keys, so that they do not depend on the engine's order.
         """
         frame = frame.filter(pl.col(CELL_ROWS) > 0)
         frame = frame.sort(by, nulls_last=True) if by else frame
         names = [name_counts(number) for number in range(rules)]
 
         def stack(columns: list[str]) -> Ints:
-            # a sum over no row is NULL
+            # a sum over no rows is NULL
             values = frame.select(pl.col(columns).cast(pl.Int64).fill_null(0))
             return values.to_numpy().reshape(frame.height, len(columns)).astype(np.int64)
 
@@ -88,12 +88,12 @@ class GroupBy:
     key : str
         The column that names the groups.
     mean : str
-        The column to write the mean of the losses into; NULL where no row has one.
+        The column for the mean loss; NULL if no row has a loss.
     loss : str
         An expression: a row's loss, NULL where it was not scored.
     columns : tuple of str
-        To carry along: each as its smallest value, and whether it differs within the group, as
-        `name_difference` names it. Having no value is a value.
+        Columns to keep: the smallest value of each, and whether the column differs within the
+        group, under the name from `name_difference`. NULL counts as a value.
     """
 
     key: str
@@ -110,16 +110,16 @@ class Counter(Protocol):
     ----------
     name : str
     files : tuple of str
-        What it counts in, sorted.
+        Files to count in, sorted.
     table : str
-        Which table of the file, where that is a database; else empty.
+        Table of a database file; else empty.
 
     Notes
     -----
     Expressions are SQL in the normal form of `groundfault.core.rules.Rule`, and may use ``MD5`` of
-    a text, in hexadecimal. NaN in a column is NULL. Engines differ silently in what some
-    expressions mean; `find_disagreements` finds out where, and ``check_counter`` of
-    `groundfault_lab.testing` lists it.
+    a text, in hexadecimal. NaN in a column is NULL. Engines differ silently in the meaning of some
+    expressions; `find_disagreements` finds these, and ``check_counter`` of
+    `groundfault_lab.testing` lists them.
     """
 
     @property
@@ -141,8 +141,8 @@ class Counter(Protocol):
         rules : sequence of str
             True, false or NULL for each row.
         by : mapping of str to str
-            Expressions by name: the rows of one cell agree in all of them. Without any there is
-            one cell.
+            Expressions by name: the rows of a cell have equal values of all expressions. Without
+            expressions there is one cell.
 
         Raises
         ------
@@ -164,17 +164,17 @@ class Counter(Protocol):
 
 @runtime_checkable
 class GroupingCounter(Counter, Protocol):
-    """A counter that makes groups of rows, too."""
+    """A counter that can also make groups of rows."""
 
     def group(self, groups: GroupBy, part: int, parts: int) -> pl.DataFrame:
-        """Make one row of each group, for one of several parts of the groups, in any order.
+        """Make one row from each group, for one of several parts of the groups, in any order.
 
         Parameters
         ----------
         groups : GroupBy
         part, parts : int
-            Which of how many: each group is in one of them, drawn by a hash of its name that is
-            the same in all calls of one process.
+            Number of this part, and of parts. A hash of its name puts each group into one part, the
+            same in all calls of one process.
 
         Raises
         ------
@@ -190,7 +190,7 @@ def open_counter(name: str, source: str | Path, table: str = "") -> Counter:
     Raises
     ------
     InputError
-        If there is no such file, or a table is named and the engine reads no databases.
+        If the file is missing, or a table is named and the engine reads no databases.
     PlanError
         If no engine has that name.
     MissingExtraError
@@ -212,22 +212,22 @@ def open_counter(name: str, source: str | Path, table: str = "") -> Counter:
 
 
 def list_files(source: str | Path) -> tuple[str, ...]:
-    """List the Parquet files of a directory, sorted, or the one of a path.
+    """List the Parquet files of a directory, sorted, or the single file of a path.
 
     Raises
     ------
     InputError
-        If there are none, or others beside them.
+        If there are no Parquet files, or also other files.
     """
     place = Path(source)
     if not place.exists():
         raise InputError(describe_missing(place))
     files = sorted(p for p in place.iterdir() if p.is_file()) if place.is_dir() else [place]
-    # what a job of Spark leaves beside its files: _SUCCESS, .part-0.crc
+    # without files that a job of Spark leaves: _SUCCESS, .part-0.crc
     files = [path for path in files if path.name[0] not in "._"]
     other = [path for path in files if path.suffix.lower() not in (".parquet", ".pq")]
     if other or not files:
-        what = f"{other[0]} is none" if other else f"{place} has none"
+        what = f"{other[0]} has another format" if other else f"{place} has no such file"
         raise InputError(f"engines count in Parquet files, and {what}; convert it first")
     odd = [path for path in files if set("*?[") & set(str(path))]
     if odd:
@@ -236,7 +236,7 @@ def list_files(source: str | Path) -> tuple[str, ...]:
 
 
 def name_counts(number: int) -> tuple[str, str]:
-    """Return the columns in which an engine hands over a rule's counts: true, and defined."""
+    """Return the columns of an engine's result for a rule's counts: true, and defined."""
     return f"on {number}", f"defined {number}"
 
 
@@ -249,7 +249,7 @@ _VALUE, _COLUMN = "value of {}", "column {}"
 
 
 def find_disagreements(counter: Counter, rules: Mapping[str, Rule], where: str) -> dict[str, str]:
-    """Find rules whose value differs in some row from that in polars, and what differs.
+    """Find rules whose value in an engine differs from polars in some row.
 
     Parameters
     ----------
@@ -266,15 +266,15 @@ def find_disagreements(counter: Counter, rules: Mapping[str, Rule], where: str) 
 
     Notes
     -----
-    A rule that differs only in values that the sample has none of is not noticed: of rows in which
-    it differs, a share of 0.00023 shows among 20,000 with probability 0.99.
+    A rule that differs only in values missing from the sample is not found. If it differs in a
+    share of 0.00023 of all rows, a sample of 20,000 shows it with probability 0.99.
     """
     try:
         return _compare(counter, rules, where)
     except RuleError as error:
         if len(rules) == 1:
             return dict.fromkeys(rules, str(error))
-    # one of them fails: halves, until it stands alone
+    # one rule fails: test halves of the rules until it is found
     names = list(rules)
     halves = names[: len(names) // 2], names[len(names) // 2 :]
     return {

@@ -1,7 +1,7 @@
-"""Rules in the words of another engine.
+"""Rules in the SQL of another engine.
 
-What this rewrites is what would fail or mean something else there in every rule. What else may
-differ in single values, such as halves that are rounded, is found by comparing values; see
+This module rewrites expressions that always fail or mean something else in the engine. Differences
+in single values, such as rounded halves, are found by comparing values; see
 `groundfault.engines.find_disagreements`."""
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ if TYPE_CHECKING:
 _LOSS = "loss of the row"
 
 _FORKS, _REPEATS, _WILDCARDS = 4, 2, 4
-"""Most choices, repetitions and signs % of a pattern where an engine goes back to try others.
+"""Most choices, repetitions and signs % in a pattern for an engine that backtracks.
 
-Its steps for a text of n characters then are a multiple of n cubed at most."""
+The engine then takes at most a multiple of n cubed steps for a text of n characters."""
 
 # the flags with which case is folded beyond ASCII
 _FOLD = {"duckdb": "(?i)", "spark": "(?iu)"}
 
 
 class SqlCounter:
-    """What engines have in common that are asked in SQL: see `groundfault.engines.Counter`.
+    """The common part of engines that use SQL: see `groundfault.engines.Counter`.
 
     Attributes
     ----------
     title : str
-        What messages call the engine.
+        The engine's name in messages.
     dialect : {"duckdb", "spark"}
     sign : str
-        The sign around names there.
+        The quotation mark around names.
     backtracks : bool
-        Whether its regular expressions try one way after another, as those of Java.
+        Whether its regular expressions backtrack, as in Java.
     """
 
     title: ClassVar[str]
@@ -60,11 +60,11 @@ class SqlCounter:
 
     @property
     def view(self) -> str:
-        """Return the name of the table that is counted in."""
+        """Return the name of the table to count in."""
         raise NotImplementedError
 
     def fetch(self, statement: str) -> Any:
-        """Return what a statement comes to, as a table of Arrow."""
+        """Return the result of a statement as a table of Arrow."""
         raise NotImplementedError
 
     def draw_part(self, key: str, part: int, parts: int) -> str:
@@ -72,7 +72,7 @@ class SqlCounter:
         raise NotImplementedError
 
     def run(self, statement: str) -> pl.DataFrame:
-        """Return what a statement comes to.
+        """Return the result of a statement.
 
         Raises
         ------
@@ -113,7 +113,7 @@ class SqlCounter:
     def evaluate(self, expressions: Mapping[str, str], where: str) -> pl.DataFrame:
         """Evaluate expressions: see `groundfault.engines.Counter.evaluate`."""
         columns = [f"{self.spell(sql)} AS {self.quote(key)}" for key, sql in expressions.items()]
-        # without a name for the table, Spark takes WHERE for one, and what follows for its columns
+        # without a name for the table, Spark takes WHERE for the name and the rest for its columns
         table = f"{self.view} AS results WHERE {self.spell(where)}"
         return self.run(f"SELECT {', '.join(columns)} FROM {table}")
 
@@ -141,12 +141,12 @@ class SqlCounter:
         return self.sign + name.replace(self.sign, self.sign * 2) + self.sign
 
     def spell_columns(self, kinds: Mapping[str, str]) -> str:
-        """Write all columns of a table, with NULL in place of NaN: SQL takes it for the largest.
+        """Write all columns of a table, with NULL in place of NaN, which SQL orders as the largest.
 
         Parameters
         ----------
         kinds : mapping of str to str
-            The type of each column, as the engine names it.
+            The type of each column in the engine's words.
         """
         names = {
             self.quote(name): kind.lower() in ("float", "double") for name, kind in kinds.items()
@@ -166,7 +166,7 @@ class SqlCounter:
                 _require_bound(self.title, match)
         for node in list(tree.walk()):
             if isinstance(node, exp.Div):
-                # PostgreSQL's division of whole numbers is none of rules
+                # rules do not use PostgreSQL's division of whole numbers
                 node.set("typed", False)
             elif isinstance(node, exp.RegexpILike):
                 pattern = exp.Literal.string(_FOLD[self.dialect] + node.expression.this)
@@ -177,7 +177,7 @@ class SqlCounter:
 
 
 def _require_bound(title: str, match: exp.Binary) -> None:
-    """Raise unless the time that a pattern takes is bounded where the engine goes back."""
+    """Raise if a pattern may take unbounded time in an engine that backtracks."""
     from sqlglot import exp
 
     pattern = match.expression.this if match.expression.is_string else None
@@ -192,14 +192,14 @@ def _require_bound(title: str, match: exp.Binary) -> None:
         is_bounded = is_bounded and not re.search(r"\)[*+{]", bare)
     if not is_bounded:
         raise RuleError(
-            f"{title} may need forever for {match.sql()!r:.200}: a pattern there has at most "
-            f"{_REPEATS} repetitions, none of a group, {_FORKS} choices and {_WILDCARDS} signs %; "
+            f"{title} may run forever on {match.sql()!r:.200}: its patterns may have at most "
+            f"{_REPEATS} repetitions, not of groups, {_FORKS} choices and {_WILDCARDS} signs %; "
             "take another engine (--engine)"
         )
 
 
 def _name_escape(like: exp.Expression) -> None:
-    """Say which sign escapes, for engines where none does by itself."""
+    """Add the escape sign, for engines that have none by default."""
     from sqlglot import exp
 
     if ESCAPE in like.expression.this:

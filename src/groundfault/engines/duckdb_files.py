@@ -30,8 +30,8 @@ class DuckdbCounter(SqlCounter):
 
     Notes
     -----
-    A database is attached to be read only, and then cut off from all other files: a view in it
-    shows what the database itself holds, and nothing else of this machine.
+    A database is attached read-only, and then cut off from all other files: its views can show the
+    database itself, but no other file of this machine.
     """
 
     files: tuple[str, ...]
@@ -48,7 +48,7 @@ class DuckdbCounter(SqlCounter):
         return "results"
 
     def fetch(self, statement: str) -> Any:
-        """Return what a statement comes to, as a table of Arrow."""
+        """Return the result of a statement as a table of Arrow."""
         # not from the relation itself: DuckDB 2.0 then complains of leaks when Python ends
         return self._connection.sql(statement).to_arrow_table()
 
@@ -62,8 +62,8 @@ class DuckdbCounter(SqlCounter):
             import duckdb
             import pyarrow  # noqa: F401, which DuckDB hands its results over by
         connection = duckdb.connect()
-        # Parquet's ends of a column pass over NaN, from which DuckDB takes it that there is none,
-        # and isnan for false
+        # the minimum and maximum of a column in Parquet ignore NaN; DuckDB concludes that there is
+        # no NaN and that isnan is false
         connection.execute("SET disabled_optimizers = 'statistics_propagation'")
         if self.table:
             self._attach(connection)
@@ -83,8 +83,8 @@ class DuckdbCounter(SqlCounter):
         path = self.files[0]
         if Path(f"{path}.wal").exists():
             raise InputError(
-                f"{path} has changes that are not in the file yet, beside it in {path}.wal: close "
-                "what writes to it, or run CHECKPOINT"
+                f"{path} has changes that are still in {path}.wal: close the program that writes "
+                "to the database, or run CHECKPOINT"
             )
         try:
             table = exp.to_table(self.table, dialect="duckdb")

@@ -85,7 +85,7 @@ class PolarsCounter:
         return scan.with_columns(pl.col(floats).fill_nan(None)) if floats else scan
 
     def _select(self, expressions: Mapping[str, str], where: str = "") -> pl.LazyFrame:
-        # other names first: of the table's own none may stand in for a column of the result
+        # other names first: a column of the table must not stand in for a column of the result
         hashes: dict[str, str] = {}
         columns = {key: _replace_hashes(sql, hashes) for key, sql in expressions.items()}
         condition = _replace_hashes(where, hashes)
@@ -102,7 +102,7 @@ class PolarsCounter:
 
 
 def _replace_hashes(sql: str, hashes: dict[str, str]) -> str:
-    """Put a column in place of each MD5, and say of what that column is the hash."""
+    """Put a column in place of each MD5, and record the expression that the column hashes."""
     if "MD5" not in sql:
         return sql
     from sqlglot import exp, parse_one
@@ -110,7 +110,7 @@ def _replace_hashes(sql: str, hashes: dict[str, str]) -> str:
     tree = exp.paren(parse_one(sql, read="postgres"))
     for node in list(tree.find_all(exp.MD5)):
         text = node.this.sql(dialect="postgres")
-        # named by what it hashes: one expression, one column
+        # named by the hashed expression: one expression, one column
         name = _HASH.format(hashlib.sha256(text.encode()).hexdigest()[:16])
         hashes[name] = text
         node.replace(exp.column(exp.to_identifier(name, quoted=True)))
@@ -133,6 +133,6 @@ def _read(sql: str) -> pl.Expr:
 def _collect(table: pl.LazyFrame) -> pl.DataFrame:
     try:
         return table.collect(engine="streaming")
-    # what polars has no code for it ends in a panic
+    # polars panics on an expression that it has no code for
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise RuleError(f"polars cannot evaluate a rule: {first_line(error)}") from None

@@ -20,8 +20,8 @@ class SparkCounter(SqlCounter):
     ----------
     files : tuple of str
     session : pyspark.sql.SparkSession, optional
-        Where to count; left out, the active session, else the one that Spark's own configuration
-        describes, which is this machine where nothing says otherwise.
+        Session to count in. The default is the active session, else a session from Spark's own
+        configuration, which is this machine by default.
 
     Raises
     ------
@@ -36,13 +36,13 @@ class SparkCounter(SqlCounter):
 
     @classmethod
     def of_table(cls, session: Any, table: str) -> SparkCounter:
-        """Count in the files of a table of a session's catalogue, as they are now.
+        """Count in the present files of a table in a session's catalogue.
 
         Raises
         ------
         InputError
-            If its files are no Parquet files that this machine sees, or hold other rows or columns
-            than the table: those of partitions stand in names of folders.
+            If its files are not Parquet files on this machine, or hold other rows or columns than
+            the table, for example because names of folders hold the columns of partitions.
         """
         rows = session.table(table)
         places = [urlsplit(place) for place in rows.inputFiles()]
@@ -54,8 +54,8 @@ class SparkCounter(SqlCounter):
             or (counter.counts([], {}).rows.sum() != rows.count())
         ):
             raise InputError(
-                f"the table {table} is not what its Parquet files on this machine hold; write its "
-                "rows and columns to a directory of such files, and name that"
+                f"the table {table} differs from its Parquet files on this machine; write its rows "
+                "and columns to a directory of Parquet files, and name that directory"
             )
         return counter
 
@@ -70,7 +70,7 @@ class SparkCounter(SqlCounter):
 
     @property
     def view(self) -> str:
-        """Return a name of its own: a session may serve several."""
+        """Return a unique name, because a session may serve several counters."""
         return f"groundfault_{hashlib.sha256(repr(self.files).encode()).hexdigest()[:16]}"
 
     @cached_property
@@ -87,7 +87,7 @@ class SparkCounter(SqlCounter):
         return spark
 
     def fetch(self, statement: str) -> Any:
-        """Return what a statement comes to, as a table of Arrow."""
+        """Return the result of a statement as a table of Arrow."""
         if "${" in statement:
             raise RuleError("Spark puts settings and the environment in place of ${...}")
         return self._spark.sql(statement).toArrow()

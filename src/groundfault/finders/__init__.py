@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 GROUP = "groundfault.finders"
 
 DEFAULT = ("instrument", "declared", "thresholds", "categories", "text")
-"""The finders of an audit that names none, and no candidates either."""
+"""The finders of an audit that names neither finders nor candidates."""
 
 
 _REGISTRY = open_registry("finder", GROUP)
 
 
 class Finder(Protocol):
-    """What proposes candidates from discovery rows: the same ones for the same rows."""
+    """A proposer of candidates from discovery rows: equal rows give equal candidates."""
 
     @property
     def name(self) -> str:
@@ -36,12 +36,12 @@ class Finder(Protocol):
 
 
 def known() -> tuple[str, ...]:
-    """Return names of the finders at hand: the built-in ones, then those of installed packages."""
+    """Return names of the available finders: built-in ones, then those from installed packages."""
     return _REGISTRY.names()
 
 
 def get(name: str) -> Callable[..., Finder]:
-    """Return the finder class of a name; nothing is imported before it is asked for.
+    """Return the finder class with a name; it is imported only now.
 
     Raises
     ------
@@ -57,15 +57,15 @@ def make(name: str, so_far: Sequence[Candidate] = ()) -> Finder:
     Parameters
     ----------
     name : str
-        ``interactions:2`` combines pairs of what was proposed before it, ``interactions`` triples,
-        too; ``language:PIPELINE`` reads texts by a spaCy pipeline of that name or folder.
+        ``interactions:2`` combines pairs of the candidates proposed before it, ``interactions``
+        also triples; ``language:PIPELINE`` reads texts by a spaCy pipeline of that name or folder.
     so_far : sequence of Candidate
-        What was proposed before it.
+        Candidates proposed before it.
 
     Raises
     ------
     PlanError
-        If no finder has the name, or ``interactions`` an order that is no number.
+        If no finder has the name, or the order of ``interactions`` is not a number.
     """
     plain, _, order = name.partition(":")
     if plain == "language" and order:
@@ -80,7 +80,7 @@ def make(name: str, so_far: Sequence[Candidate] = ()) -> Finder:
 
 
 def __getattr__(name: str) -> object:
-    """Return finder classes by their own names; nothing is imported before it is asked for."""
+    """Return finder classes by their own names; a class is imported when it is asked for."""
     for target in _REGISTRY.built_in.values():
         if target.endswith(f":{name}"):
             return load_object(target)

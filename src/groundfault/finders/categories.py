@@ -36,20 +36,20 @@ class Categories(Parameters):
     """Propose one "is" rule for each frequent level of an attribute that repeats a few words.
 
     Of two levels without missing values only the rarer is proposed, since the other is its
-    complement. Whole numbers of at most six different values are levels too, but for the smallest
+    complement. Whole numbers with at most six distinct values are also levels, except the smallest
     and the largest, which are thresholds. An example without a value is off for the levels, and on
-    for a candidate of its own, "is missing". Flags (true/false, 0/1) belong to the finder
-    ``declared``, ids and free text to nobody here.
+    for a separate candidate, "is missing". The finder ``declared`` proposes flags (true/false,
+    0/1); ids and free text get no rules here.
 
     Parameters
     ----------
     max_levels : int
-        A column of more levels is not a category.
+        A column with more levels is not a category.
     min_size : int
         A level needs at least this many discovery examples.
     columns : tuple of str, optional
-        Names or globs; without them every attribute that repeats a few words. A flag named here
-        gives one candidate.
+        Names or globs; by default every attribute that repeats a few words. A flag named here gives
+        one candidate.
 
     Raises
     ------
@@ -117,9 +117,9 @@ class Categories(Parameters):
         ]
         if self.columns is None and column.kind is Kind.NUMBER:
             whole = all(float(level).is_integer() for level in counts)
-            # the smallest and the largest are what thresholds say already
+            # the finder of thresholds already proposes the smallest and the largest
             return [int(level) for level in levels if whole and min(counts) < level < max(counts)]
         if len(counts) == 2 and not column.missing:
-            # of two levels one says all: the other is its complement
+            # one of two levels is enough: the other is its complement
             return sorted(levels, key=counts.__getitem__)[:1]
         return levels

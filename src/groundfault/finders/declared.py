@@ -1,4 +1,4 @@
-"""What people declare: 0/1 columns, rules written by hand, and files of them."""
+"""Declared candidates: 0/1 columns, rules written by hand, and files of rules."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from groundfault.slicing.parameters import Parameters
 
 @dataclass(frozen=True)
 class Declared(Parameters):
-    """Propose what was declared in advance: columns as they stand, and rules written by hand.
+    """Propose candidates declared in advance: 0/1 columns, and rules written by hand.
 
     Parameters
     ----------
     columns : tuple of str
-        Names or globs of attributes that hold 0/1, true/false or nothing. A prefix that ends in two
-        underscores is left out of the names a glob gives: ``d__*`` makes ``long_chain`` of
-        ``d__long_chain``.
+        Names or globs of attributes that hold 0/1, true/false or no value. A prefix of a glob that
+        ends in two underscores is left out of the candidates' names: ``d__*`` turns
+        ``d__long_chain`` into ``long_chain``.
     candidates : iterable of Candidate
-        Proposed as they are. Without columns and candidates, every attribute that holds only 0/1 or
-        true/false, and both of them, is a candidate.
+        Proposed unchanged. Without columns and candidates, every attribute that holds only 0/1 or
+        true/false, and both values, is a candidate.
     missing : {"reject", "off", "drop"}, optional
-        What an example without a value means for the columns. Left out, it is ``reject`` for
-        columns that were named and ``drop`` for those found.
+        How to treat an example without a value in a column. The default is ``reject`` for named
+        columns and ``drop`` for columns that the finder selects.
 
     Raises
     ------
     InputError
-        If a name or glob stands for no attribute, or a column holds something else.
+        If a name or glob matches no attribute, or a column holds other values.
     RuleError
-        If a candidate reads a column that is not there.
+        If a candidate reads a missing column.
     """
 
     columns: tuple[str, ...] = ()
@@ -75,12 +75,12 @@ class Declared(Parameters):
 def _name_candidates(patterns: dict[str, str]) -> dict[str, str]:
     """Return a candidate name for each column.
 
-    The column's own, or what follows a glob's ``prefix__``.
+    This is the column's name, without a glob's ``prefix__``.
     """
     short = {}
     for column, pattern in patterns.items():
         prefix = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
-        # d__* names a family of columns, whose prefix says nothing of each
+        # d__* names a family of columns; their prefix does not tell them apart
         globbed = prefix != pattern and prefix.endswith("__") and column != pattern
         short[column] = column.removeprefix(prefix) if globbed else column
     uses = Counter(short.values())
@@ -103,20 +103,20 @@ def _check_flags(table: pl.DataFrame, columns: Sequence[str]) -> None:
         if len(bad):
             raise InputError(
                 f"column {column!r} was declared, but holds {bad[0]!r}; it must hold 0/1, "
-                "true/false or nothing. Write a rule instead, such as --candidate "
+                "true/false or be empty. Write a rule instead, such as --candidate "
                 f"'NAME: {quote(column)} = {literal(bad[0])}'"
             )
 
 
 def read_candidates(path: str | Path) -> Library:
-    """Read candidates from a file that people write, or from a frozen library.
+    """Read candidates from a handwritten file, or from a frozen library.
 
     Parameters
     ----------
     path : path
-        ``.json``: a library frozen before. ``.toml``: a table for each name, with ``rule`` and
-        optionally ``meaning`` and ``missing``, or ``name = "rule"``. Any other: a line ``NAME:
-        SQL`` each; blank lines and those that begin with ``#`` are passed over.
+        ``.json``: a frozen library. ``.toml``: a table for each name, with ``rule`` and optionally
+        ``meaning`` and ``missing``, or ``name = "rule"``. Other files: a line ``NAME: SQL`` for
+        each candidate; blank lines and lines that begin with ``#`` are skipped.
 
     Raises
     ------

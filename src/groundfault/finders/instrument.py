@@ -25,13 +25,13 @@ _LEFT_OUT = " .,;:"
 
 @dataclass(frozen=True)
 class Instrument(Parameters):
-    """Propose properties of answers and measurement, which need not be the model's fault.
+    """Propose properties of answers and measurement, where the grader may be at fault.
 
     Measured columns of logs (finish reason, tokens, judge, position), the same columns of tables
-    known by their names (such as ``answer_parsed``, ``response_chars``, ``judge_model``), lengths
-    of responses, and forms of answers: white space, lists, units, and answers that differ from the
-    target in case, spaces and punctuation alone. A confirmed one leads the report: the grader may
-    be at fault.
+    recognised by their names (such as ``answer_parsed``, ``response_chars``, ``judge_model``),
+    lengths of responses, and forms of answers: white space, lists, units, and answers that differ
+    from the target only in case, spaces and punctuation. A confirmed one leads the report, because
+    the grader may be at fault.
 
     Notes
     -----
@@ -80,7 +80,7 @@ def _propose_texts(view: Evidence) -> Iterator[Candidate]:
 
 
 def _form_alone(column: str) -> str:
-    """Return the rule that the answer is the target but for case, spaces and punctuation."""
+    """Return the rule that the answer equals the target except for case, spaces and punctuation."""
     plain = [f"LOWER({quote(c)})" for c in (column, "target")]
     for mark in _LEFT_OUT:
         plain = [f"REPLACE({text}, {literal(mark)}, '')" for text in plain]

@@ -24,22 +24,22 @@ _STRICTEST: tuple[Missing, ...] = ("reject", "drop", "off")
 @rename_fields(least="min_size", most="max_candidates")
 @dataclass(frozen=True)
 class Interactions(Parameters):
-    """Propose conjunctions of candidates that other finders, or people, proposed.
+    """Propose conjunctions of candidates from other finders or from people.
 
-    Left out is what adds nothing on the discovery units: a conjunction of fewer than ``min_size``
-    units (two levels of one category share none), and one that marks the same units as a base or an
-    earlier conjunction; and what mixes slices that were fitted apart, since a candidate has one
-    fitted column at most. Where a base comes to NULL, the strictest treatment of its parts holds:
-    reject, else drop, else off.
+    The finder leaves out conjunctions with fewer than ``min_size`` discovery units (two levels of
+    one category share no units), or with the same units as a base or an earlier conjunction. It
+    also leaves out conjunctions of slices that were fitted apart, since a candidate has at most one
+    fitted column. If a base is NULL, the strictest treatment of the parts applies: reject, else
+    drop, else off.
 
     Parameters
     ----------
     bases : tuple of Candidate
-        What to combine.
+        Candidates to combine.
     order : tuple of int
-        How many bases a conjunction has: pairs, triples, ...
+        Number of bases in a conjunction: pairs, triples, ...
     min_size : int
-        A conjunction needs at least this many discovery units on it.
+        A conjunction needs at least this many discovery units.
     max_candidates : int
         Refuse to propose more than this many: each costs power, and a silent cut would hide some.
 
@@ -65,7 +65,7 @@ class Interactions(Parameters):
         """Propose conjunctions such as ``long AND lang = de``, pairs first."""
         library = Library.of(self.bases)
         on = Marks.of(discovery, library).on
-        # a conjunction that marks the same units as its part adds nothing
+        # a conjunction with the same units as its part is redundant
         digests = {_digest(row) for row in on}
         combinations: list[list[Candidate]] = []
         parts: list[tuple[int, ...]] = [(i,) for i in range(len(library))]
@@ -79,7 +79,7 @@ class Interactions(Parameters):
                     fits = {base.fitted_column for base in bases} - {None}
                     if size in self.order and len(fits) <= 1:
                         combinations.append(bases)
-                # refused, not cut: which were left out would depend on their order
+                # refused, not cut: the cut would depend on the order of candidates
                 if len(combinations) > self.max_candidates:
                     raise PlanError(
                         f"{len(library)} candidates make more than {self.max_candidates} "
@@ -93,7 +93,7 @@ class Interactions(Parameters):
     def _extend(
         self, on: Bits, part: tuple[int, ...], digests: set[bytes]
     ) -> Iterator[tuple[int, ...]]:
-        """Return each later base's part that has enough units and differs from those before."""
+        """Return each later base's part that has enough units and differs from earlier ones."""
         later = np.arange(part[-1] + 1, len(on))
         joint = on[later] & np.bitwise_and.reduce(on[list(part)])
         for k in np.flatnonzero(bitset.count(joint) >= self.min_size):

@@ -1,4 +1,4 @@
-"""Texts: how long they are, what marks they carry, and which question words."""
+"""Properties of texts: their length, marks and question words."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.rules import Rule, literal, quote
 from groundfault.slicing.parameters import Parameters
 
-# what SQL's regular expressions can check without a language model, so that anyone can re-check a
-# rule: marks of texts, and of answers
+# marks of texts and answers that SQL's regular expressions can check without a language model, so
+# that anyone can re-check a rule
 MARKS: dict[str, dict[str, str]] = tomllib.loads(read_beside(__file__, "marks.toml"))
 _QUESTIONS = {word: word for word in ("what", "which", "who", "when", "where", "why", "how")} | {
     "how many or how much": "how (many|much)"
@@ -37,26 +37,26 @@ class Text(Parameters):
     """Propose properties of text attributes that SQL can check: length, marks, question words.
 
     Characters and words are cut at quantiles, commas and semicolons at the third quartile. Words
-    are runs of characters that are not white space; a sentence ends at ``.``, ``?`` or ``!`` before
-    white space; single quotes, being apostrophes too, are no quotation marks. A property that all
-    or none of the discovery examples have is left out, and so is one that marks the same examples
-    as an earlier one of its column. Examples without a text are left out of these candidates.
+    are runs of characters without white space. A sentence ends at ``.``, ``?`` or ``!`` before
+    white space. Single quotes do not count as quotation marks, since they may be apostrophes. A
+    property is left out if it is constant on the discovery examples, or marks the same examples as
+    an earlier one of its column. Examples without a text are left out of these candidates.
 
     Parameters
     ----------
     quantiles : tuple of float
         In (0, 1), for characters and words.
     columns : tuple of str, optional
-        Names or globs; without them every attribute of text that is neither a category nor a code.
+        Names or globs; by default every attribute of text, except categories and codes.
 
     Raises
     ------
     InputError
-        If a named column is not there or holds no text.
+        If a named column is missing or holds no text.
 
     Notes
     -----
-    Texts are looked at in a fixed sample of 20,000 examples; the rules apply to all.
+    The finder reads texts in a fixed sample of 20,000 examples; its rules apply to all examples.
     """
 
     quantiles: tuple[float, ...] = (0.25, 0.5, 0.75, 0.9)
@@ -79,12 +79,12 @@ class Text(Parameters):
 
 
 def select_texts(discovery: Evidence, columns: tuple[str, ...] | None) -> pl.DataFrame:
-    """Return attributes that are texts: the named ones, or all that are no categories or codes.
+    """Return attributes that are texts: the named ones, or all except categories and codes.
 
     Raises
     ------
     InputError
-        If a name or glob stands for no attribute, or for one that holds no text.
+        If a name or glob matches no attribute, or one without texts.
     """
     if columns is not None:
         return select_named(discovery, columns, cs.string(), ", not text")
@@ -93,16 +93,16 @@ def select_texts(discovery: Evidence, columns: tuple[str, ...] | None) -> pl.Dat
 
 
 def cut_lengths(text: pl.Series, quantiles: tuple[float, ...]) -> Iterator[tuple[str, str]]:
-    """Return lengths of a column of texts, cut at quantiles: what each cut says, and its rule."""
+    """Return lengths of a column of texts, cut at quantiles: each cut's meaning and rule."""
     column = quote(text.name)
     for cut in _cut_quantiles(text.str.len_chars(), quantiles):
         what = f"has over {cut} character{'s' * (cut > 1)}" if cut else "is not empty"
         yield what, f"LENGTH({column}) > {cut}"
-    # the words of SQL: no function counts them, a repetition in a pattern does
+    # SQL has no function to count words, so the rule uses a repetition in a pattern
     for cut in _cut_quantiles(text.str.count_matches(r"\S+"), quantiles):
         if 0 < cut <= _MOST_WORDS:
             yield f"has over {cut} word{'s' * (cut > 1)}", rf"{column} ~ '^\s*(\S+\s+){{{cut}}}\S'"
-    # one cut, as most texts have none or few
+    # one cut, since most texts have few or no such marks
     for cut in _cut_quantiles(text.str.count_matches("[,;]"), (0.75,)):
         rule = f"LENGTH({column}) - LENGTH(REPLACE(REPLACE({column}, ',', ''), ';', '')) > {cut}"
         marks = "comma or semicolon" if cut < 2 else "commas or semicolons"
@@ -124,7 +124,7 @@ def _list_patterns(column: str) -> Iterator[tuple[str, str]]:
 
 
 def drop_uninformative(table: pl.DataFrame, candidates: list[Candidate]) -> Iterator[Candidate]:
-    """Drop candidates that are true or false throughout, or the same as an earlier one."""
+    """Drop candidates that are constant, or equal to an earlier one."""
     marks = table.select(
         Rule.parse(c.rule).to_polars().alias(str(i)) for i, c in enumerate(candidates)
     )

@@ -30,26 +30,24 @@ class Thresholds(Parameters):
     """Propose "above" rules that split numeric attributes at discovery quantiles.
 
     Only "above" is proposed, since "at most" is its complement and has the same lift with the other
-    sign: a second candidate would count the same test twice. Where errors are more frequent below
-    the cut, the report says so in these words (`groundfault.core.finding.Finding.opposite`).
+    sign: a second candidate would count the same test twice. If failures are more frequent below
+    the cut, the report says "at most" (`groundfault.core.finding.Finding.opposite`).
 
-    Where a quantile is the largest value, the cut is put just below it. Cuts are the shortest
-    decimals that split discovery as the quantile does, and integers for columns of whole numbers.
-    Examples without a value are left out of these candidates and have one of their own, "is
-    missing".
+    If a quantile is the largest value, the cut is put just below it. Cuts are the shortest decimals
+    that split discovery as the quantile does, and integers for columns of whole numbers. Examples
+    without a value are left out of these candidates and get a separate candidate, "is missing".
 
     Parameters
     ----------
     quantiles : tuple of float
         In (0, 1).
     columns : tuple of str, optional
-        Names or globs; without them every attribute that is a number, which leaves out 0/1 columns
-        and ids.
+        Names or globs; by default every attribute that is a number, except 0/1 columns and ids.
 
     Raises
     ------
     InputError
-        If a named column is not there or holds no numbers.
+        If a named column is missing or holds no numbers.
     """
 
     quantiles: tuple[float, ...] = (0.25, 0.5, 0.75, 0.9)
@@ -83,7 +81,7 @@ class Thresholds(Parameters):
 def choose_cuts(
     table: pl.DataFrame, columns: Sequence[str], quantiles: Sequence[float]
 ) -> dict[str, list[str]]:
-    """Return ascending cuts of columns as SQL numbers; none for fewer than two values.
+    """Return ascending cuts of columns as SQL numbers; empty for fewer than two values.
 
     Parameters
     ----------
@@ -93,11 +91,11 @@ def choose_cuts(
     quantiles : sequence of float
         In (0, 1).
     """
-    # floats, as SQL compares all numbers alike
+    # floats, since SQL compares all numbers in the same way
     values = table.select(pl.col(c).cast(pl.Float64) for c in columns)
     expressions = []
     for c in columns:
-        # a cut at the largest value has nothing above it
+        # a cut at the largest value has no values above it
         top = pl.col(c).filter(pl.col(c) < pl.col(c).max()).max()
         at = [pl.min_horizontal(pl.col(c).quantile(q, "lower"), top) for q in quantiles]
         expressions.append(pl.concat_list(at).list.drop_nulls().list.unique().list.sort().alias(c))
