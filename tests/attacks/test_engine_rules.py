@@ -140,7 +140,7 @@ def spell(engine: type[SqlCounter], sql: str) -> str:
 
 @pytest.mark.parametrize("sql", ENDLESS)
 def test_an_engine_that_goes_back_takes_no_pattern_without_a_bound(sql: str) -> None:
-    with pytest.raises(RuleError, match="Spark may need forever"):
+    with pytest.raises(RuleError, match="Spark may run forever"):
         spell(SparkCounter, sql)
     if "u" not in Rule.parse(sql).columns:
         spell(DuckdbCounter, sql)
