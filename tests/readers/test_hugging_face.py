@@ -75,7 +75,7 @@ def test_data_sets_in_memory_keep_their_order_and_selection() -> None:
     assert Evidence.from_table(part, id="id", outcome="error").loss.sum() == 16
     with pytest.raises(InputError, match="has the splits 'train', 'test': give one of them"):
         read_table(datasets.DatasetDict({"train": whole, "test": part}))
-    with pytest.raises(InputError, match="is read as it comes"):
+    with pytest.raises(InputError, match="is streamed"):
         read_table(whole.to_iterable_dataset())
 
 

@@ -240,7 +240,7 @@ def test_a_mapping_says_what_columns_and_words_mean(desk: Path):
     assert evidence.attributes == ("length",)
     Path("map.toml").write_text(MAP.replace("timeout", "late"))
     with pytest.raises(
-        InputError, match=r"value 'timeout' \(10 such rows\) is no number; say what it means"
+        InputError, match=r"value 'timeout' \(in 10 rows\) is not a number; give its meaning"
     ):
         Evidence.from_logs("a.csv", map="map.toml")
 
@@ -278,7 +278,7 @@ def test_a_mapping_that_takes_failures_for_values_needs_a_scale(desk: Path):
     ("text", "message"),
     [
         ("nonsense", "is not a mapping"),
-        ("[columns]\nid = 'task'", "'id' is none of the words example_id"),
+        ("[columns]\nid = 'task'", "'id' is not one of the words example_id"),
         ("[columns]\nexample_id = 'x'\nvalue = 'state'", "no column 'x'"),
         (
             "[columns]\nvalue = 'state'\n[values]\npass = 1\nfail = 0\ntimeout = 0",

@@ -82,9 +82,9 @@ def test_any_table_by_transcript_is_joined(tmp_path: Path) -> None:
 
 def test_a_scan_of_other_logs_or_alone_is_one_clear_error(tmp_path: Path) -> None:
     other = KEPT.parent / "clients" / "inspect_ai-0.3.285" / "epochs"
-    with pytest.raises(InputError, match="none of its 16 transcripts is a run of these logs"):
+    with pytest.raises(InputError, match="its 16 transcripts match no run of these logs"):
         Evidence.from_logs(other, KEPT / "scans")
-    with pytest.raises(InputError, match="are scans of runs: name the logs"):
+    with pytest.raises(InputError, match="are scans of runs: also name the logs"):
         Evidence.from_logs(KEPT / "scans")
     no_uuids = KEPT.parent / "clients" / "promptfoo-0.121.20"
     with pytest.raises(InputError, match="name Inspect logs"):

@@ -123,7 +123,7 @@ def test_results_of_a_leaderboard_need_the_list_of_instances(tmp_path: Path) -> 
             (None, "error"): 1,
         }
         assert {o.model for o in observations} == {model}
-        assert log.notes == ["what failed is taken from instances.txt, which lists 50 instances"]
+        assert log.notes == ["failures are taken from instances.txt, which lists 50 instances"]
     assert Evidence.from_logs(tmp_path).models == ("agent_a", "agent_b")
     (tmp_path / "instances.txt").write_text("sympy__sympy-1\n")
     with pytest.raises(InputError, match="24 of its instances, such as 'django__django-0'"):

@@ -1,8 +1,7 @@
 """Readers: each knows the logs of one tool, one format a module.
 
 A reader is an ordinary class with ``sniff`` and ``read``; packages register theirs under the
-entry-point group ``groundfault.readers``. None of the readers here imports the tool whose logs it
-reads.
+entry-point group ``groundfault.readers``. No reader here imports the tool whose logs it reads.
 """
 
 from __future__ import annotations
@@ -21,34 +20,34 @@ _REGISTRY = open_registry("reader", GROUP)
 
 
 class Reader(Protocol):
-    """What reads the logs of one tool.
+    """A reader of the logs of one tool.
 
-    A reader may name files that its tool writes beside its logs, and that are no logs, by an
-    attribute ``companions``: patterns such as ``("results_*.json",)``. The account does not list
-    them as unread. By an attribute ``undated`` it vouches that what its logs say of examples was
-    known before the answer, but for the columns that it names: no leak rule leaves the others out.
-    By a method ``read_conversations(path)`` it yields numbers of conversations, to which
-    `groundfault.readers.log.Observation.transcript` refers, with their messages, one by one:
-    what `groundfault.transcripts.steps.list_steps` takes.
+    An attribute ``companions`` names other files that the tool writes beside its logs, by patterns
+    such as ``("results_*.json",)``. The account does not list them as unread. An attribute
+    ``undated`` names columns of examples that may be known only after the answer. The reader
+    vouches for all other columns, and no leak rule leaves these out. A method
+    ``read_conversations(path)`` yields the messages of each conversation one by one, for
+    `groundfault.transcripts.steps.list_steps`, with the conversation's number, to which
+    `groundfault.readers.log.Observation.transcript` refers.
     """
 
     def sniff(self, path: Path) -> bool:
-        """Return whether this is one log of the tool: a file, or a directory that is one run.
+        """Return whether a path is one log of the tool: a file, or the directory of one run.
 
-        It is asked of every file of a folder, so it reads little and never raises.
+        It is called for every file of a folder, so it reads little and never raises.
         """
 
     def read(self, path: Path) -> Log:
-        """Read the log; raises `InputError` where it cannot be read."""
+        """Read the log; raise `InputError` if it cannot be read."""
 
 
 def known() -> tuple[str, ...]:
-    """Return names of the readers at hand: the built-in ones, then those of installed packages."""
+    """Return names of the available readers: built-in ones, then those from installed packages."""
     return _REGISTRY.names()
 
 
 def get(reader: str | Reader) -> Reader:
-    """Return the reader of a name; a reader is returned as it is.
+    """Return the reader with a name; a reader object is returned unchanged.
 
     Raises
     ------
@@ -64,20 +63,20 @@ def get(reader: str | Reader) -> Reader:
 def name_of(reader: str | Reader) -> str:
     """Return the name of a reader, which an account and a report record.
 
-    A reader names itself by an attribute ``name``, and has its class's name otherwise. Only under
-    a name of the registry can its logs be read again by ``verify``.
+    A reader names itself by an attribute ``name``, else by its class's name. ``verify`` can read
+    its logs again only under a name in the registry.
     """
     return reader if isinstance(reader, str) else getattr(reader, "name", type(reader).__name__)
 
 
 def sniff(path: str | Path) -> str | None:
-    """Return the name of the first reader that knows a file or directory; None where none does."""
+    """Return the name of the first reader that knows a file or directory, or None."""
     place = Path(path)
     return next((name for name in known() if get(name).sniff(place)), None)
 
 
 def read(path: str | Path, reader: str | Reader | None = None) -> Log:
-    """Read one log, by this reader or the first that knows it.
+    """Read one log by this reader, or by the first that knows the log.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The account of an import: which logs were read, what matched, and what did not."""
+"""The account of an import: the logs that were read, and the rows that matched or did not."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _MAX_FIGURES = 3
 
 
 class OfficialFigure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a benchmark's own tool counts in a log, and what was read from it.
+    """The count of a benchmark's own tool in a log, and the count of the rows that were read.
 
     Attributes
     ----------
     tool, model : str
     passes, total : int
-        How many of how many the tool counts as passed.
+        Passed and all answers by the tool's count.
     score : float
         Sum of the scores that were read.
     rows : dict of str to int
@@ -43,7 +43,7 @@ class OfficialFigure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rows: dict[str, int] = {}
 
     def add_rows(self, frame: pl.DataFrame) -> OfficialFigure:
-        """Return the figure beside further rows of the log."""
+        """Return the figure with further rows of the log."""
         score = float(frame.filter(status=str(Status.SCORED))["value"].sum() or 0.0)
         rows = {str(status): int(n) for status, n in frame["status"].value_counts().iter_rows()}
         return self.add(OfficialFigure(self.tool, self.model, 0, 0, score, rows))
@@ -57,20 +57,20 @@ class OfficialFigure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LogRead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One log, as it was read.
+    """One log that was read.
 
     Attributes
     ----------
     path, sha256 : str
-        Where it was and what was in it.
+        Place of the log and hash of its content.
     reader, harness : str
-        Which reader read it, and which tool of which version wrote it, where the log says so.
+        The reader, and the tool and version that wrote the log, if the log says so.
     observations : int
-        Rows read, scored or not, of all scorers.
+        Rows read for all scorers, scored or not.
     notes : tuple of str
         Remarks of the reader, such as a run that was cut short.
     official : OfficialFigure, optional
-        What its tool makes of it, where the log says so.
+        The tool's own count, if the log states it.
     """
 
     path: str
@@ -84,7 +84,7 @@ class LogRead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @rename_members(lines="to_lines")
 class Account(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Count what became of everything that was read.
+    """Counts of all rows that were read: matched, dropped, missing and unread.
 
     Attributes
     ----------
@@ -92,31 +92,31 @@ class Account(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unread : tuple of str
         Files of the given directories that no reader knows.
     scorers : dict of str to int
-        Rows of each scorer read; one of them is the outcome.
+        Rows read for each scorer; one scorer is the outcome.
     examples : int
-        Different examples.
+        Distinct examples.
     matched : int
         Examples that every model answered.
     missing : dict of str to int
-        For each model, examples of the others that it has no row for.
+        For each model, the number of examples that only other models have rows for.
     duplicated : int
-        Rows dropped because they are copies of another.
+        Rows dropped because they are copies of another row.
     conflicting : int
-        Rows of examples that another run of the same model answered too, and of ids that have other
-        texts, which were kept apart, by ``conflicts="keep"``.
+        Rows kept apart by ``conflicts="keep"``: examples that another run of the same model also
+        answered, and ids with several texts.
     retried : int
-        Rows dropped because the answer, missing or ended in an error, is in another log.
+        Rows with a missing answer or an error, dropped because another log has the answer.
     beside : int
-        Rows of scorers that are not the outcome; their scores stand in columns beside it.
+        Rows of scorers that are not the outcome; their scores become columns of their own.
     left_out : int
-        Rows of answers that have no score by the scorer that is the outcome.
+        Rows of answers that the outcome's scorer did not score.
     notes : tuple of str
-        What else a person should know.
+        Further remarks for the user.
     outcome : tuple of str
-        Of several scorers those whose score is the outcome; empty where there is one alone.
+        Scorers whose score is the outcome; empty if there is only one scorer.
 
-    Rows read are those of the evidence and ``beside``, ``left_out``, ``retried`` and ``duplicated``
-    together."""
+    The number of rows read is the number of rows of the evidence plus ``beside``, ``left_out``,
+    ``retried`` and ``duplicated``."""
 
     logs: tuple[LogRead, ...]
     unread: tuple[str, ...] = ()
@@ -167,7 +167,7 @@ class Account(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [*lines, *self.list_log_notes()]
 
     def _name_scorers(self) -> str:
-        """Name the scorer of the outcome, and the others; return nothing where one scored alone."""
+        """Name the scorer of the outcome, and the others; empty if there is only one scorer."""
         if not self.outcome:
             return ""
         names = ", ".join(map(repr, self.outcome))
@@ -203,14 +203,14 @@ def _count(n: int, noun: str) -> str:
 def compare_official(
     figures: Iterable[OfficialFigure | None], count_as_failed: Collection[str] = ()
 ) -> list[str]:
-    """Return a sentence for each model whose pass rate is another by its tool than here.
+    """Return a sentence for each model whose pass rate differs from its tool's own count.
 
     Parameters
     ----------
     figures : iterable of OfficialFigure, or None
-        Of each log; those of one tool and model are added up.
+        One a log; figures for the same tool and model are added up.
     count_as_failed : collection of str
-        The statuses that count as failures here.
+        The statuses that count as failures in the evidence.
     """
     sums: dict[tuple[str, str], OfficialFigure] = {}
     for each in filter(None, figures):
@@ -223,7 +223,7 @@ def compare_official(
 
 
 def _compare(figure: OfficialFigure, count_as_failed: Collection[str]) -> str:
-    """Return both rates and the rows that make the difference; empty where they are equal."""
+    """Return both rates and the rows that explain the difference; empty for equal rates."""
     failed = sum(n for status, n in figure.rows.items() if status in count_as_failed)
     scored = figure.rows.get(str(Status.SCORED), 0) + failed
     if not figure.total or not scored or figure.score * figure.total == figure.passes * scored:

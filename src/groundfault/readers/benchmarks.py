@@ -180,7 +180,7 @@ def _find_answer(output: str) -> str | None:
 
 
 def _grade(dataset: str, answer: str | None, target: str) -> tuple[float | None, str]:
-    """Return score and status by ZeroEval's rule for a data set; missing where it has none here."""
+    """Return score and status by ZeroEval's rule for a data set; missing without a rule."""
     if dataset not in (*_NUMERIC, *_EXACT):
         return settle(None)
     if answer is None:
@@ -311,8 +311,8 @@ class TauBench(JsonFormat):
     """Reads the list of episodes that tau-bench checkpoints, and the results of tau2-bench.
 
     Trials of a task are its epochs. An episode that ended in an exception of the harness has reward
-    0 in the file; it is ``error`` here, as are those that tau2-bench itself excludes as not
-    evaluable.
+    0 in the file; here its status is ``error``, and so is the status of episodes that tau2-bench
+    itself excludes.
     """
 
     tool = "tau_bench"

@@ -1,4 +1,4 @@
-"""Configurations: runs of one model that were set up otherwise, each under a name of its own."""
+"""Configurations: runs of one model with different settings, each under its own name."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from groundfault.readers.log import WORDING, Log
 from groundfault.readers.values import name_of
 
 CONFIGURATION = "configuration"
-"""Column: which of several named tables a row is from."""
+"""Column: the named table that a row is from, if there are several."""
 
 _NAMED = re.compile(r"(?P<name>\w[\w.-]{0,59})=(?P<place>.+)", re.DOTALL)
-# settings that leave a model's answers what they are, or of which every repeat has its own; and
-# what nobody should read in a report
+# settings that do not change a model's answers, that differ for every repeat, or that are secret
 _NO_MATTER = re.compile(
     r"(.*_)?(seed|device|devices|batch_size|batch|workers|num_proc|cache|timeout|retries|logs?|log_dir"
     r"|verbos\w*|connections|samples|trust_remote_code|base_url|user|secret|token|password|api_key"
@@ -31,16 +30,16 @@ _LONGEST = 40
 
 @dataclass(frozen=True)
 class Setup:
-    """How the model of one log was set up.
+    """Settings of the model of one log.
 
     Attributes
     ----------
     name : str
-        What the caller calls it; "" where only the log tells.
+        The caller's name for the log; "" if the caller gave none.
     settings : mapping
-        What the log says: arguments of the task and of the model.
+        Arguments of the task and of the model, as the log states them.
     rewords : bool
-        Whether the log's ids name the question however it is worded.
+        Whether the log's ids stay the same if the question is reworded.
     """
 
     name: str = ""
@@ -49,7 +48,7 @@ class Setup:
 
     @classmethod
     def of(cls, log: Log, name: str) -> Setup:
-        """Return the setup of a log that the caller gave a name, or none."""
+        """Return the setup of a log, with the caller's name if there is one."""
         settings = {
             key: value if isinstance(value, str) else json.dumps(value, default=str)
             for key, value in log.settings.items()
@@ -61,9 +60,9 @@ class Setup:
 def split_source(source: str | Path) -> tuple[str, str | Path]:
     """Return a source ``NAME=PLACE`` as its name and place.
 
-    The name is "" where it is a place alone.
+    The name is "" for a place alone.
 
-    A file or folder that is called so is a place.
+    An existing file or folder with such a name is a place.
     """
     match = _NAMED.fullmatch(source) if isinstance(source, str) else None
     try:
@@ -78,9 +77,9 @@ def name_configurations(
 ) -> tuple[pl.LazyFrame, tuple[str, ...]]:
     """Return the table with a model for each configuration, and notes for the account.
 
-    Logs that the caller named have that name, with the model in front where there are several. Of
-    other logs those of one model that answered the same examples are told apart by the settings in
-    which they differ.
+    Logs that the caller named have that name, with the model in front if there are several. Other
+    logs of one model that answered the same examples are named by the settings in which they
+    differ.
 
     Parameters
     ----------
@@ -130,7 +129,7 @@ def _name_chosen(
 
 
 def _describe(name: str, setups: Sequence[Setup]) -> str:
-    """Return settings that every log of a name has, and other logs have not."""
+    """Return settings that all logs with a name share and other logs lack."""
     mine = [setup.settings for setup in setups if setup.name == name]
     others = [setup.settings for setup in setups if setup.name and setup.name != name]
     same = {k: v for k, v in mine[0].items() if all(each.get(k) == v for each in mine)}
@@ -140,7 +139,7 @@ def _describe(name: str, setups: Sequence[Setup]) -> str:
 
 
 def _have_tasks_of_their_own(models: pl.DataFrame, setups: Sequence[Setup]) -> bool:
-    """Return whether each named configuration is a task of its own, such as two prompts."""
+    """Return whether each named configuration has its own task, for example two prompts."""
     tasks: dict[str, set[str]] = {}
     for task, _, log in models.iter_rows():
         if setups[log].name:
@@ -152,7 +151,7 @@ def _have_tasks_of_their_own(models: pl.DataFrame, setups: Sequence[Setup]) -> b
 def _tell_apart(
     table: pl.LazyFrame, models: pl.DataFrame, setups: Sequence[Setup]
 ) -> tuple[dict[tuple[int, str], str], tuple[str, ...]]:
-    """Name models of logs without a name, by log and model, where settings tell them apart."""
+    """Name models of unnamed logs, by log and model, if their settings differ."""
     unnamed = models.filter(pl.col("log").is_in([i for i, s in enumerate(setups) if not s.name]))
     logs_of: dict[str, list[int]] = {}
     for _, model, log in unnamed.iter_rows():

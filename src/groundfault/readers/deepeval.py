@@ -74,13 +74,13 @@ class _Run(msgspec.Struct, rename="camel"):
 class DeepEval(JsonFormat):
     """Reads test runs: the scorer ``success`` for the case as a whole, and one scorer a metric.
 
-    A value is whether the metric's threshold was met, since in some metrics a low score is the good
-    one; the score itself stands in a column beside it. A metric that raised is ``error``, and so is
+    The value says whether the metric's threshold was met, since a low score is good in some
+    metrics; the score itself is in a separate column. A metric that raised is ``error``, and so is
     its case.
     """
 
     tool = "deepeval"
-    # whoever reads the answer may write them
+    # a person who reads the answer may write them
     undated = ("comments",)
     opening = re.compile(
         rb'\s*\{(?s:(?=.*"(?:testCases|conversationalTestCases)").*"metrics(?:Data|Scores)")'
@@ -104,9 +104,9 @@ class DeepEval(JsonFormat):
 
 def _score_case(base: Observation, case: _Case, position: int) -> Iterator[Observation]:
     metrics = case.metrics_data or []
-    # DeepEval fails a case for a metric that raised. Such a case has no outcome, whatever its other
-    # metrics say: were it a failure where one of them failed, and nothing where none did, the cases
-    # that a judge did not reach would be all failures
+    # DeepEval fails a case for a metric that raised. This case has no outcome, even if its other
+    # metrics have: if it counted only when another metric failed, all counted cases that a judge
+    # did not reach would be failures
     error = next((metric.error for metric in metrics if metric.error is not None), None)
     reasons = "\n".join(f"{m.name}: {text(m.reason)}" for m in metrics if text(m.reason))
     for metric in (_Metric("success", case.success, error=error, reason=reasons), *metrics):
@@ -125,7 +125,7 @@ def _score_case(base: Observation, case: _Case, position: int) -> Iterator[Obser
 
 
 def _read_case(case: _Case, name: str, run: _Run) -> Observation:
-    """Read what the scores of a case share."""
+    """Read the part that all scores of a case share."""
     turns = case.turns or []
     names = ("comments", "context", "retrieval_context", "tags")
     return Observation(

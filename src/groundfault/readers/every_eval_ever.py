@@ -37,7 +37,7 @@ _WORDS = {"true": True, "false": False}
 # digits fit into 64 bits
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
 _DECIMAL = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
-# what a record has its own place for, or what `write` notes so that it can be read again
+# fields that a record has its own place for, or that `write` notes so that it can be read again
 _PLACED = ("input_tokens", "output_tokens", "seconds", "turns", "tool_calls")
 _NOTED = ("epoch", "group", "confidence", "logprob")
 _MEASURED = "measured_"
@@ -65,15 +65,15 @@ class EveryEvalEver(JsonFormat):
     """Reads instance-level records: one observation a line.
 
     The scorer is the record's ``evaluation_result_id``, else the method that extracted the answer.
-    A record with an error has status ``error``, or ``refused`` where the error says so, and its
-    score is not used. Metadata is all text in this format: what reads as a number or a truth value
-    becomes one.
+    A record with an error has status ``error``, or ``refused`` if the error says so, and its score
+    is not used. Metadata is all text in this format: texts that spell a number or a truth value
+    become one.
     """
 
     tool = "every_eval_ever"
     opening = re.compile(rb"\{")
     keys = ("sample_id", "evaluation_id", "model_id", "evaluation_name", "evaluation")
-    # metadata are whatever a converter found beside the answer
+    # metadata may be anything that a converter found beside the answer
     undated = None
 
     def observe(self, path: Path, log: Log) -> Iterator[Observation]:
@@ -155,7 +155,7 @@ def _read_response(record: _Record) -> str | None:
 
 
 def _parse_value(value: Any) -> Any:
-    """Return the number or truth value that a text spells; other text as it is."""
+    """Return the number or truth value that a text spells; other text unchanged."""
     if not isinstance(value, str):
         return value
     if _INTEGER.fullmatch(value):
@@ -169,11 +169,11 @@ def write(frame: pl.DataFrame, path: str | Path, *, measured: Collection[str] = 
     Parameters
     ----------
     frame : polars.DataFrame
-        Columns of `readers.log.COLUMNS`, of which ``example_id``, ``model``, ``value`` and
-        ``status`` are needed. Other columns become metadata, as text; tokens and seconds go where
-        the format has a place for them.
+        Columns of `readers.log.COLUMNS`; ``example_id``, ``model``, ``value`` and ``status`` are
+        required. Other columns become metadata, as text, except tokens and seconds, for which the
+        format has its own fields.
     path : path
-        The JSONL file, which by its readers' custom ends in ``_samples.jsonl``.
+        The JSONL file, by convention with an ending ``_samples.jsonl``.
     measured : collection of str
         Columns that describe the answer or its measurement, not the example: their names in the
         metadata begin with ``measured_``.
@@ -181,12 +181,12 @@ def write(frame: pl.DataFrame, path: str | Path, *, measured: Collection[str] = 
     Returns
     -------
     int
-        How many records.
+        Number of records.
 
     Notes
     -----
-    The format has no unscored record: one is written with its status as ``error`` and a score of 0,
-    which readers must not count. `EveryEvalEver` reads it back with its status.
+    The format has no unscored records. An unscored row is written with its status as ``error`` and
+    a score of 0, which readers must not count. `EveryEvalEver` reads its status back.
     """
     lines = [
         json.dumps(_to_record(row, measured), ensure_ascii=False, allow_nan=False)
@@ -241,7 +241,7 @@ def _to_record(row: dict[str, Any], measured: Collection[str]) -> dict[str, Any]
 
 
 def _token_usage(row: dict[str, Any]) -> dict[str, Any]:
-    """Return tokens, of which the format wants all or none, and time."""
+    """Return time and, if all of them are known, as the format requires, tokens."""
     usage: dict[str, Any] = {}
     if row.get("input_tokens") is not None and row.get("output_tokens") is not None:
         input_tokens, output_tokens = int(row["input_tokens"]), int(row["output_tokens"])

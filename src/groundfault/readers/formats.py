@@ -1,4 +1,4 @@
-"""Formats of one JSON file: a declaration of how to recognise one, and one driver for all."""
+"""Formats of one JSON file: declarations to recognise each format, and one driver for all."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class JsonFormat(ABC):
     tool : str
         The tool that writes the format.
     suffixes : tuple of str
-        Endings of its files; any where there are none.
+        Endings of its files; empty for any ending.
     opening : pattern
         Matches the start of a file.
     keys : tuple of str
-        Keys that are all among the first 64 KB of a file.
+        Keys that all occur in the first 64 KB of a file.
     is_lines : bool
-        Whether a file has an object a line: the first line alone has to show what it is.
+        Whether a file has an object a line: then the first line alone must match.
     undated : tuple of str, or None
-        As of a `groundfault.readers.Reader`.
+        See `groundfault.readers.Reader`.
     """
 
     tool: ClassVar[str]
@@ -48,11 +48,11 @@ class JsonFormat(ABC):
         )
 
     def read(self, path: Path) -> Log:
-        """Read one file as it is iterated over."""
+        """Read one file during iteration."""
         log = Log((), self.tool)
         log.observations = self.observe(path, log)
         return log
 
     @abstractmethod
     def observe(self, path: Path, log: Log) -> Iterator[Observation]:
-        """Read the observations of a file; notes and the like are added to its log on the way."""
+        """Read the observations of a file; its log collects notes meanwhile."""

@@ -14,7 +14,7 @@ from groundfault.readers.safely import json_lines
 from groundfault.readers.values import dig, listing, mapping, name_of, number, settle, text
 
 _DETECTED = 2
-"""Status of an attempt that went through the detectors; the report has each attempt before, too."""
+"""Status of an attempt after the detectors; the report also has each attempt before them."""
 
 
 class Garak(JsonFormat):
@@ -22,8 +22,8 @@ class Garak(JsonFormat):
 
     A detector's score says how surely an output is a hit; the value is one minus it. Outputs of one
     prompt are its epochs. A prompt is named by its probe and a hash of its text, since garak's ids
-    are random in every run. An output that is not there is ``error``, one that the detector could
-    not score ``missing``; attempts that were sent and never judged are ``missing``, with a note.
+    are random in every run. A missing output is ``error``; an output that the detector could not
+    score is ``missing``; attempts that were sent and never judged are ``missing``, with a note.
     """
 
     tool = "garak"

@@ -1,4 +1,4 @@
-"""Outcomes that a table writes in words, letters or on a scale: what they are worth."""
+"""Outcomes that a table writes in words, letters or on a scale, read as numbers."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _FLAGS = {"yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "true": 1.0, "false": 0.0, 
 # with an F and no E they are marks, not the letters of a multiple choice
 _MARKS = {"a": 1.0, "b": 0.75, "c": 0.5, "d": 0.25, "f": 0.0}
 _STEP = 0.075
-"""What a plus or a minus is worth, as in grade points: 0.3 of 4."""
+"""Value of a plus or a minus, as in grade points: 0.3 of 4."""
 _MARKS |= {f"{m}+": min(1.0, w + _STEP) for m, w in _MARKS.items() if w} | {
     f"{m}-": w - _STEP for m, w in _MARKS.items() if w
 }
 _LARGEST_MARK, _ALL = 20.0, 100.0
-"""Best value of the largest scale of marks; what goes beyond it, up to 100, is in percent."""
+"""Best value of the largest scale of marks; larger values, up to 100, are percentages."""
 
 
 def read_grades(
@@ -37,12 +37,12 @@ def read_grades(
     scale: tuple[float, float] | None = None,
     passes: Sequence[str] = (),
 ) -> tuple[pl.DataFrame, bool, str | None, str]:
-    """Read a table's outcome in numbers, whether 1 is a pass, what an empty one means, and how.
+    """Read a table's outcome as numbers, whether 1 is a pass, the status of empty ones, and how.
 
-    Numbers in [0, 1] stay as they are. Inspect's letters, as in ``score_match`` of ``samples_df``,
-    are C for 1, P a half and I 0; N is no answer, and refused unless said otherwise. Words such as
-    passed and failed, marks from A to F, and yes and no where the name of the column says which is
-    good are read with a warning that says how.
+    Numbers in [0, 1] do not change. Inspect's letters, as in ``score_match`` of ``samples_df``, are
+    C for 1, P for a half and I for 0; N is no answer, refused by default. Words such as passed and
+    failed, marks from A to F, and yes and no if the column's name says which is good, are read with
+    a warning that states their values.
 
     Parameters
     ----------
@@ -50,19 +50,18 @@ def read_grades(
     outcome : str
         Column of the outcome.
     positive_is_good : bool, optional
-        As the caller says; where nothing is said, the column's name must not contradict that 1 is
-        a failure.
+        The caller's choice; by default 1 is a failure, which the column's name must not contradict.
     null_outcome : str, optional
     scale : pair of float, optional
         Worst and best value.
     passes : sequence of str
-        Values that are passes; all others are failures then.
+        Values that are passes; all other values are then failures.
 
     Raises
     ------
     InputError
-        If the name of the column says otherwise, letters are to be read the wrong way round, or
-        only the caller can know which values are passes.
+        If the column's name contradicts the direction, letters would be read in the wrong
+        direction, or only the caller can know which values are passes.
     """
     values = frame[outcome].drop_nulls() if outcome in frame.columns else pl.Series([])
     if passes and len(values):
@@ -154,7 +153,7 @@ def _rescale(
 
 
 def _ask_passes(outcome: str, words: pl.Series) -> None:
-    """Raise, with the command to type, where a few words may be passes or failures."""
+    """Raise with the command to type, because a few words may be passes or failures."""
     seen = words.str.strip_chars().unique().sort().to_list()
     if not 1 < len(seen) <= _MAX_WORDS:
         return
@@ -169,11 +168,11 @@ def _ask_passes(outcome: str, words: pl.Series) -> None:
 
 
 _MAX_WORDS = 12
-"""Different values up to which a column of words may be an outcome: marks from A to F, twice."""
+"""Most distinct values of a column of words that may be an outcome: marks from A to F, twice."""
 
 
 def _find_worths(words: set[str]) -> dict[str, float]:
-    """Return what each word is worth, where all are of one kind; else nothing."""
+    """Return the value of each word if all words are of one kind; else an empty mapping."""
     for kind in (_VERDICTS, _FLAGS, _MARKS):
         is_told = kind is not _MARKS or "f" in words or any(len(word) > 1 for word in words)
         if words <= kind.keys() and is_told:

@@ -104,11 +104,10 @@ class Helm:
 
     A perturbed instance is an example of its own, in the group of the instance it comes from;
     trials with other in-context examples are epochs. The task is the run's name without the model.
-    A request that failed is an error, one that was blocked is refused, and an instance without
-    statistics is missing. Where a grading model was asked and gave no verdict, the metrics that may
-    rest on it are errors; the statistics alone do not tell this, annotations do. Where
-    ``scenario_state.json`` is absent, as in published runs, ``instances.json`` and
-    ``display_predictions.json`` are read in its place.
+    A failed request is an error, a blocked one is refused, and an instance without statistics is
+    missing. If a grading model was asked and gave no verdict, the metrics that may depend on it are
+    errors; annotations show this, the statistics do not. If ``scenario_state.json`` is absent, as
+    in published runs, ``instances.json`` and ``display_predictions.json`` are read instead.
     """
 
     companions = (
@@ -145,7 +144,7 @@ class _Run:
     def main_metric(self) -> str:
         """Return the metric that HELM's tables show for the benchmark.
 
-        "" where that is not known.
+        "" if it is unknown.
         """
         metrics = (_MAIN_METRICS.get(str(group)) for group in self.spec.groups)
         return next(filter(None, metrics), "")
@@ -206,7 +205,7 @@ class _Run:
     def _read_row(
         self, key: Key, state: _State, display: _Entry, scores: Scores, position: int
     ) -> Observation:
-        """Read what the scores of a row share."""
+        """Read the part that all scores of a row share."""
         model, instance, result = self.spec.adapter_spec, state.instance, mapping(state.result)
         completion = mapping(next(iter(listing(result.get("completions"))), None))
         response = text(completion.get("text") if completion else display.predicted_text)
@@ -266,14 +265,14 @@ class _Run:
 
 
 def _choose_state(states: list[_State], scores: Scores) -> _State:
-    """Return the request of the answer: of several choices, the one that the metric took."""
+    """Return the request of the answer; with several choices, the one that the metric took."""
     index = scores.get("predicted_index")
     best = (s for s in states if index is not None and s.reference_index == index)
     return next(best, next(iter(states), _State(_Instance())))
 
 
 def _score_row(base: Observation, scores: Scores, is_ungraded: bool) -> Iterator[Observation]:
-    """Return a row a metric, or one row with the reason why there is none."""
+    """Return a row a metric, or one row with the reason that there are no metrics."""
     names = [name for name in scores if not _NO_SCORE.fullmatch(name)]
     reason = None if base.status == Status.SCORED else base.status
     if not names:
@@ -308,7 +307,7 @@ def _measure(
 def _means(entry: _Entry) -> Scores:
     """Return the statistics of one instance by name.
 
-    Of several of a name, the first with a value.
+    Of several with one name, the first with a value is taken.
     """
     if isinstance(entry.stats, dict):
         return {name: number(value) for name, value in entry.stats.items()}
@@ -345,7 +344,7 @@ def _read_output(reference: Any) -> str | None:
 
 
 def _variant(perturbation: Any) -> str:
-    """Return the name of a perturbation with its settings, which tell several of one name apart."""
+    """Return the name of a perturbation with its settings, which make the name unique."""
     details = mapping(perturbation)
     name = str(details.pop("name", ""))
     # computed_on and prefix are no settings: they differ between the files of one run

@@ -41,11 +41,11 @@ from groundfault.readers.table_size import measure_table
 
 LogFile = tuple[Path, str, readers.Reader]
 NamedLog = tuple[str, LogFile]
-"""What the caller calls a log, and the log."""
+"""The caller's name for a log, and the log."""
 
 CONFLICTS = ("error", "keep")
 _TABLE, _CARD, _SCORES = "observations.parquet", "evidence.json", "scores.parquet"
-# what a card says of the rows of all scorers
+# fields of a card about the rows of all scorers
 _TOLD = ("measured", "headlines", "conflicts", "notes", "known")
 # a pattern that matches a whole disk should end in a message, not in hours of reading
 _MAX_LOGS = 100_000
@@ -55,21 +55,21 @@ _ROW_GROUP = 50_000
 
 @dataclass(frozen=True, eq=False)
 class ImportedLogs:
-    """What was read from logs, or from a directory of evidence; `Evidence.from_logs` builds on it.
+    """The content of logs, or of a directory of evidence; `Evidence.from_logs` uses it.
 
     Attributes
     ----------
     frame : polars.DataFrame
     roles : Roles
-        The roles of the columns, as far as the logs determine them.
+        The roles of the columns that the logs determine.
     account : Account, optional
     provenance : tuple of str
     reading : dict
         The settings of `read_logs`, so that the logs can be read again.
     hash : str
-        Of a directory: the hash of the evidence that was written there.
+        For a directory: the hash of the evidence that was written there.
     rows : LogRows, optional
-        Where there are several scorers: the rows of all of them.
+        For several scorers: the rows of all scorers.
     """
 
     frame: pl.DataFrame
@@ -98,12 +98,12 @@ def read_logs(
     conflicts: str = "error",
     progress: Progress | None = None,
 ) -> ImportedLogs:
-    """Read logs of evaluation tools; `Evidence.from_logs` says what the parameters are.
+    """Read logs of evaluation tools; `Evidence.from_logs` describes the parameters.
 
     Raises
     ------
     InputError
-        If a log cannot be read, or what was read does not fit together.
+        If a log cannot be read, or the logs contradict each other.
     """
     report = listener(progress)
     scorers, scale = (scorer,) if isinstance(scorer, str) else tuple(scorer or ()), _range(scale)
@@ -133,7 +133,7 @@ def read_logs(
 
 
 def _require_places(sources: Sequence[object]) -> None:
-    """Raise unless there are sources, each the place of something."""
+    """Raise unless there are sources, and each is a path."""
     if not sources:
         raise InputError("nothing to read: name a log, a folder of logs, or a pattern")
     for source in sources:
@@ -145,9 +145,9 @@ def _require_places(sources: Sequence[object]) -> None:
 
 
 def _require_direction(mapped: Mapped) -> None:
-    """Raise where a column of failures would be a value of which 1 is a pass, unasked."""
+    """Raise if a column of failures would be read as a value in which 1 is a pass."""
     column = mapped.columns.get("value", "")
-    # where words are worth what the mapping says, it has said the direction too
+    # a mapping that gives the values of words has also given the direction
     if means_pass(column) is False and not mapped.values:
         raise InputError(
             f"the mapping takes {column!r} for the value, which is named as if 1 were a failure, "
@@ -168,7 +168,7 @@ def _readers(
 
 
 def _read_all(logs: Sequence[NamedLog], unread: tuple[str, ...], report: Progress) -> LogRows:
-    """Read the rows of all logs, and of each log its account and headline."""
+    """Read the rows of all logs, and the account and headline of each log."""
     packed, measured_columns = PackedRows(), dict[str, None]()
     known, undated = dict[str, None](), set[str]()
     log_accounts, headlines = [], []
@@ -222,13 +222,13 @@ def write_directory(
     Parameters
     ----------
     directory : path
-        What is there already is replaced as a whole; see `replace_folder`.
+        Its present files are replaced together; see `replace_folder`.
     frame, roles, account
-        Of the evidence.
+        Parts of the evidence.
     digest : str
-        Its hash.
+        Hash of the evidence.
     rows : LogRows, optional
-        Of all scorers, so that another one can be chosen later.
+        Rows of all scorers, so that another scorer can be chosen later.
     """
     place = Path(directory)
     if place.exists() and not place.is_dir():
@@ -291,7 +291,7 @@ def _read_directory(
 
 
 def _read_rows(place: Path, card: dict[str, Any], account: Account | None) -> LogRows | None:
-    """Read the rows of all scorers; they are read when another scorer is chosen."""
+    """Read the rows of all scorers, which are needed to choose another scorer."""
     path = place / _SCORES
     if account is None:
         return None
@@ -335,7 +335,7 @@ def _find(
             if len(logs) + len(scans) == before and (alias, path) not in logs and not path.is_dir():
                 raise InputError(_unknown(path, readers.name_of(reader) if reader else None))
     if scans and not logs:
-        raise InputError(f"{scans[0]}: these are scans of runs: name the logs of the runs, too")
+        raise InputError(f"{scans[0]}: these are scans of runs: also name the logs of the runs")
     if not logs:
         others = f", but {len(unread):,} other files, such as {_name(unread[0])}" if unread else ""
         names = ", ".join(str(s) for s in sources)
@@ -386,7 +386,7 @@ def _recognise(
         with readable(path):
             children = sorted(path.iterdir())
         if (path / _CARD).is_file():
-            # of a folder of evidence the rows of its outcome, not those of every scorer beside them
+            # in a folder of evidence, only the rows of its outcome, not the rows of all scorers
             children = [child for child in children if child.name not in (_CARD, _SCORES)]
         for child in children:
             # symbolic links to folders may form circles

@@ -43,18 +43,18 @@ _FIRST_ENTRY = re.compile(
 )
 # keys that come before the list of sample ids: that may be longer than the part of the file read
 _JSON = (b'"eval"', b'"task_id"', b'"run_id"', b'"created"', b'"dataset"')
-# what a set keeps of all its logs: a mapping of their names to their headers, or to nothing yet
+# the listing of a set of logs: a mapping of their names to their headers, which may be empty yet
 _LISTING = re.compile(rb'\s*\{\s*"[^"]+\.(eval|json)"\s*:')
 _ATTACHMENT = "attachment://"
 _SCORING = ("scorers", "scorer")
 """Types of the span, or in older logs the step, in which a run is scored."""
 _SCORED = -1
-"""Place of what is said of a run when it is over."""
+"""Place of messages about a run that is over."""
 
 _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0}
 _WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 _NO_ANSWER = "N"
-# why Inspect gave no score; none of these is a wrong answer of the model
+# Inspect's reasons for no score; they do not mean a wrong answer of the model
 _REASONS = {
     "refusal": Status.REFUSED,
     "invalid_response_format": Status.UNPARSED,
@@ -70,7 +70,7 @@ _GRADER_KEYS = ("model", "grader_model", "judge_model", "grader", "judge", "mode
 # far above any run: a log that says more would make as many missing rows for each sample
 _MAX_EPOCHS = 10_000
 _MAX_REMARK = 200
-"""Characters of a scorer's own remark that still becomes a column."""
+"""Most characters of a scorer's own remark that becomes a column."""
 
 
 class Inspect:
@@ -78,10 +78,10 @@ class Inspect:
 
     ``C`` is 1, ``P`` 0.5, ``I`` 0. ``N`` is refused. A reason that Inspect gives with a score
     (``refusal``, ``invalid_response_format``, ``grader_failed``...) makes it refused, unparsed or
-    an error, and so does an answer stopped by a content filter (refused): neither is a failure. A
-    score of 1 stands whatever the reason. Of a sample with an error no score is used; one without
-    scores is missing. Samples that the run set out to do and that are not in the log are missing
-    too. Edited scores are read as last edited. Reductions over epochs are not read.
+    an error; an answer stopped by a content filter is refused. These are not failures. A score of 1
+    counts even with a reason. A sample with an error has no score; a sample without scores is
+    missing, and so are samples that the run should contain but the log lacks. Edited scores are
+    read in their last version. Reductions over epochs are not read.
     """
 
     companions = ("logs.json", "eval-set.json")
@@ -169,7 +169,7 @@ class _Run:
                 groups.add(base.group)
             yield from rows
             if len(rows) < len(names) or not rows:
-                # a row without a scorer stands for whichever scorer is chosen later
+                # a row without a scorer counts for any scorer that is chosen later
                 status = base.status if base.status != Status.SCORED else Status.MISSING
                 yield base.rescore("", None, status)
         if keys and not names:
@@ -184,9 +184,9 @@ class _Run:
         yield from self._absent(keys)
 
     def _absent(self, keys: set[tuple[str, int]]) -> Iterator[Observation]:
-        """Return the samples that were to be run and are not in the log.
+        """Return the samples that the run should contain and the log lacks.
 
-        A run that broke off on its hard samples must not look better than one that went on.
+        A run that broke off on its hard samples must not look better than a finished run.
         """
         header, spec = self.header, self.header.eval
         ids, epochs = listing(dig(spec.dataset, "sample_ids")), dig(spec.config, "epochs")
@@ -209,7 +209,7 @@ class _Run:
             yield Observation(each, *settle(None), model=spec.model, task=spec.task, epoch=epoch)
 
     def _sample(self, sample: Sample, attachments: Attachments, position: int) -> Observation:
-        """Return the observation whose parts the rows of a sample share."""
+        """Return the observation with the parts that all rows of a sample share."""
         output = sample.output or Output()
         choice = output.choices[0] if output.choices else Choice()
         metadata = _resolve(sample.metadata or {}, attachments)
@@ -292,7 +292,7 @@ class _Run:
         metadata = mapping(score.metadata)
         remarks = {f"{name}_{key}": value for key, value in metadata.items() if _is_short(value)}
         if isinstance(score.answer, str):
-            # an empty answer is the scorer's sign that it found none
+            # an empty answer means that the scorer found no answer
             remarks["parsed"] = bool(score.answer.strip())
         if reason:
             remarks["reason"] = reason
@@ -325,13 +325,13 @@ def _split(name: str, value: Any) -> dict[str, Any]:
 
 
 def _read_value(raw: Any, reason: str | None, is_blocked: bool) -> tuple[float | None, str]:
-    """Return the number that a score stands for, or the status that says why there is none."""
+    """Return the number of a score, or the status that says why there is no number."""
     value = number(raw)
     if isinstance(raw, str):
         value = _LETTERS.get(raw, _WORDS.get(raw.lower()))
         if value is None and raw != _NO_ANSWER:
             value = parse_number(raw)
-    # a full score stands: the scorer found a right answer, whatever happened on the way
+    # a full score counts: the scorer found a right answer in spite of any trouble before
     if value == 1:
         return settle(value)
     is_refused = is_blocked or raw == _NO_ANSWER
@@ -346,7 +346,7 @@ def _reason(score: Score) -> str | None:
 
 
 def _tell(sample: ToldSample, attachments: Attachments) -> Iterator[dict[str, Any]]:
-    """Yield the messages of a sample, and as messages what befell it and how scorers explain."""
+    """Yield the messages of a sample, with its events and the scorers' explanations as messages."""
     for retry in sample.error_retries or ():
         message = text(dig(retry, "message")) or text(retry)
         yield {"role": "environment", "kind": "error", "content": message}
@@ -373,8 +373,8 @@ def _tell(sample: ToldSample, attachments: Attachments) -> Iterator[dict[str, An
 
 
 def _place_events(sample: ToldSample) -> dict[int, list[dict[str, Any]]]:
-    """Return what befell a run beside its messages: by the place of the message before which it
-    did, or of `_SCORED`."""
+    """Return the events of a run other than messages: by the place of the message that follows, or
+    by `_SCORED`."""
     messages = sample.messages or []
     places = {name: place for place, one in enumerate(messages) if (name := dig(one, "id"))}
     befell: dict[int, list[dict[str, Any]]] = {}
@@ -386,7 +386,7 @@ def _place_events(sample: ToldSample) -> dict[int, list[dict[str, Any]]]:
         elif event.event == "tool":
             here = places.get(event.message_id, here)
         elif event.type in _SCORING:
-            # what a scorer runs is no act of the agent
+            # a tool that a scorer runs is not an act of the agent
             here = _SCORED
         if told := _read_event(event, here == _SCORED):
             befell.setdefault(here, []).append(told)

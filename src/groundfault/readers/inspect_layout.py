@@ -1,4 +1,4 @@
-"""How logs of Inspect are laid out: the fields that are read."""
+"""Layout of Inspect's logs: the fields that are read."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class LoggedEvent(msgspec.Struct):
 
 
 class ToldSample(msgspec.Struct):
-    """A sample as its transcript is told: texts, and what references in them stand for."""
+    """A sample for its transcript: texts, and the attachments that they refer to."""
 
     messages: list[Any] | None = None
     events: list[LoggedEvent] | None = None
@@ -172,12 +172,12 @@ def open_log(path: Path, kind: type[Told]) -> tuple[Header, Iterator[tuple[Told,
     ----------
     path : path
     kind : type
-        `Sample`, or `ToldSample` for what was said and done.
+        `Sample`, or `ToldSample` for messages and events.
 
     Raises
     ------
     InputError
-        If it is no log of Inspect, or damaged.
+        If the file is not a log of Inspect, or damaged.
     """
     if not head(path).startswith(b"PK"):
         return _read_json(path, kind)
@@ -191,7 +191,7 @@ def open_log(path: Path, kind: type[Told]) -> tuple[Header, Iterator[tuple[Told,
 def note_unlogged_tasks(folder: Path) -> list[str]:
     """Return a note on the tasks of an eval set that have no log in its folder.
 
-    None where all have.
+    None if all tasks have a log.
     """
     listing_path = folder / "eval-set.json"
     if not listing_path.is_file():

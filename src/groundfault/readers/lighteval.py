@@ -1,4 +1,4 @@
-"""lighteval: details of one task, a Parquet file; also those of the first Open LLM Leaderboard."""
+"""lighteval: details of one task as a Parquet file, also from the first Open LLM Leaderboard."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _read_rows(path: Path, frame: pl.DataFrame, notes: list[str]) -> Iterator[Ob
 
 
 def _split_row(row: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Return document, response and metrics, whatever the layout."""
+    """Return document, response and metrics from any of the layouts."""
     if "doc" in row:
         return mapping(row["doc"]), mapping(row.get("model_response")), mapping(row.get("metric"))
     doc = {name: row.get(name) for name in ("choices", "gold_index", "gold")}
@@ -97,7 +97,7 @@ def _select_numbers(metrics: dict[str, Any], notes: list[str]) -> dict[str, Any]
 
 
 def _read_choices(doc: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:
-    """Return answer, log-probability and confidence of a multiple choice, where it is one."""
+    """Return answer, log-probability and confidence of a multiple choice, if the row is one."""
     choices, logs = listing(doc.get("choices")), listing(response.get("logprobs"))
     if len(choices) != len(logs) or len(logs) < 2 or any(number(log) is None for log in logs):
         return {}

@@ -1,4 +1,4 @@
-"""Logs as readers return them: observations in one vocabulary, whatever tool wrote the log."""
+"""Logs as readers return them: observations in one vocabulary for all tools."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ COLUMNS: dict[str, Any] = {
     "confidence": pl.Float64,
     "logprob": pl.Float64,
 }
-"""The columns every log is read into, beside the attributes of its examples."""
+"""The columns that every log is read into, in addition to the attributes of its examples."""
 
 ORIGIN, RUN = "__origin__", "__run__"
-"""Columns, only while logs are merged: which answer a row is of, and which run its log is of."""
+"""Columns, only while logs are merged: the answer of a row, and the run of its log."""
 
 WORDING = "__wording__"
-"""Column, only while logs are merged: in whose words a row asks, where ids are not of words."""
+"""Column, only while logs are merged: the source of a row's wording, if ids do not fix it."""
 
 OURS = "groundfault"
 """The key under which exports write findings into logs; never read as an attribute of examples."""
@@ -64,38 +64,38 @@ _QUOTE = json.encoder.encode_basestring
 
 
 class Observation(msgspec.Struct):
-    """One score of one answer of one model to one example, or the reason why there is none.
+    """One score of one answer of one model to one example, or the reason for no score.
 
     Attributes
     ----------
     example_id : str
-        Stable from run to run: the id that the log gives, never a position where there is an id.
+        Stable from run to run: the id in the log, or the position if the log has no ids.
     value : float, optional
-        1 is right, 0 is wrong, between them partly right; None where the answer was not scored. A
-        scorer of another range is read as it is; importing then asks for ``scale``.
+        1 is right, 0 is wrong, values between are partly right; None for an unscored answer. A
+        scorer with another range is read unchanged; importing then asks for ``scale``.
     status : str
-        A `Status`. ``error`` is a failure of the evaluation, ``unparsed`` an answer in which the
-        scorer found none.
+        A `Status`. ``error`` is a failure of the evaluation; ``unparsed`` means that the scorer
+        found no answer in the output.
     scorer, model, task : str
-        Who scored it by what metric, who answered, and which benchmark the example is from.
+        The scorer and its metric, the model that answered, and the benchmark of the example.
     epoch : int
-        Which of several answers of the model to the same example, from 1.
+        Number of this answer among the model's answers to the same example, from 1.
     group : str, optional
-        Examples that depend on each other, such as variants of one question.
+        Group of dependent examples, such as variants of one question.
     prompt, response, answer, target : str, optional
         The question; the model's whole output; the answer extracted from it; the expected answer.
     confidence, logprob : float, optional
         Probability in [0, 1], or natural-log probability, that the model gave its answer.
     attributes : mapping
-        What describes the example. Nested mappings become ``outer_inner``; lists become JSON.
+        Attributes of the example. Nested mappings become ``outer_inner``; lists become JSON.
     measured : mapping
-        What describes this answer or its measurement: tokens, finish reason, grader, seconds,
+        Attributes of this answer or its measurement: tokens, finish reason, grader, seconds,
         position.
     origin : str, optional
-        The tool's own id of this answer, else of the run that gave it: a copy has the same, another
-        run another. Left out where the log gives none; the log's content then stands for it.
+        The tool's own id of this answer, else of its run: a copy has the same origin, another run a
+        different one. Left out if the log gives no id; the log's content is then the origin.
     transcript : int, optional
-        The number under which the reader's ``read_conversations`` gives what was said and done.
+        The number of this conversation in the reader's ``read_conversations``.
     """
 
     example_id: str
@@ -126,7 +126,7 @@ class Observation(msgspec.Struct):
 
 @dataclass
 class Log:
-    """One log, read as it is iterated over.
+    """One log, read during iteration.
 
     Attributes
     ----------
@@ -137,23 +137,22 @@ class Log:
         Remarks for the account, such as a run that was cut short; complete once the observations
         have been read to the end.
     verdict : str
-        The scorer whose score the tool itself takes for the result, where it scores by several and
-        has such a one: its pass or fail, or its main metric. It is the outcome unless another is
-        chosen.
+        The tool's main scorer, if it has several: its pass or fail, or its main metric. It is the
+        outcome unless you choose another.
     first_leads : bool
-        Whether the tool lists its scorers in an order that means something: where there is no
-        verdict among them, it is then the first that the observations have.
+        Whether the order of the tool's scorers has a meaning: without a verdict, the first scorer
+        of the observations is then the outcome.
     beside : list of Path
-        Other files that were read with it, such as one of its passes; complete as notes are.
+        Other files read with the log, such as a file of its passes; complete when notes are.
     run : str
-        What a second try of the same run has in common with the first, where the tool tries again.
+        Name that a run shares with its retries, if the tool retries runs.
     settings : mapping
-        How the model was set up: arguments of the task and of the model. Logs of one model that
-        differ in them are of two configurations.
+        Arguments of the task and of the model. Logs of one model with different settings are two
+        configurations.
     rewords : bool
         Whether models may have been asked the same example in other words, as by two prompts.
     official : OfficialFigure, optional
-        What the tool itself counts, where the log says so; complete as notes are.
+        The tool's own count, if the log states it; complete when notes are.
     """
 
     observations: Iterable[Observation]
@@ -183,13 +182,13 @@ class Log:
 
 @dataclass
 class TableLog(Log):
-    """A log that came as a table, in the columns of `COLUMNS` and those of its own.
+    """A log given as a table, with the columns of `COLUMNS` and further columns.
 
     Attributes
     ----------
     frame : polars.DataFrame
     measured : frozenset of str
-        The columns of its own that describe the answer, not the example.
+        The further columns that describe the answer, not the example.
     """
 
     observations: Iterable[Observation] = ()
@@ -234,11 +233,11 @@ def _make_table(rows: list[Observation]) -> tuple[pl.DataFrame, frozenset[str]]:
 
 
 def _as_columns(rows: list[Mapping[str, Any]], names: set[str]) -> list[pl.Series]:
-    """Return mappings as columns; a name that another column has gets ``_given`` at its end.
+    """Return mappings as columns; a name in use gets ``_given`` at its end.
 
     The names are added to ``names``.
     """
-    # scores of one answer share what describes it, which is looked at once
+    # scores of one answer share its attributes, which are read once
     places = {id(row): row for row in rows}
     distinct = list(places.values())
     if len(distinct) < len(rows):
@@ -258,10 +257,7 @@ def _as_columns(rows: list[Mapping[str, Any]], names: set[str]) -> list[pl.Serie
 
 
 def _read_plain(rows: list[Mapping[str, Any]]) -> dict[str, list[Any]] | None:
-    """Read values by name where no mapping is in another, and every name is a table's.
-
-    Else None.
-    """
+    """Read values by name; return None for nested mappings, many names or unusual names."""
     names = dict.fromkeys(chain.from_iterable(rows))
     if len(names) > _MAX_ATTRIBUTES or not all(isinstance(n, str) and n.isascii() for n in names):
         return None
@@ -271,7 +267,7 @@ def _read_plain(rows: list[Mapping[str, Any]]) -> dict[str, list[Any]] | None:
 
 
 def _read_nested(rows: list[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Read values by name, that of a mapping in another after the other's."""
+    """Read values by name, with a nested mapping's values after the outer ones."""
     values: dict[str, list[Any]] = {}
     for i, row in enumerate(rows):
         for key, value in row.items():
@@ -323,9 +319,9 @@ def _make_series(name: str, values: list[Any], dtype: Any) -> pl.Series:
 
 
 def _write(values: list[Any], kinds: set[type]) -> list[str | None]:
-    """Write values as texts: a text as it is, anything else as JSON."""
+    """Write values as texts: texts unchanged, other values as JSON."""
     if kinds == {list}:
-        # the same, in a third of the time, for lists of texts alone: quoting takes nothing else
+        # the same result in a third of the time; quoting takes only lists of texts
         with suppress(TypeError):
             return [v if v is None else f"[{', '.join(map(_QUOTE, v))}]" for v in values]
     return [v if v is None or isinstance(v, str) else _ENCODE(v) for v in values]
@@ -342,10 +338,10 @@ def _clean(value: Any) -> Any:
 
 
 class PackedRows:
-    """Tables that are stacked at the end, and take a tenth of their memory until then.
+    """Tables to stack at the end, which take a tenth of their memory until then.
 
-    Rows of all scorers repeat the texts of an answer, and few of their columns are ever read at
-    once. So many rows are kept as Parquet files in memory, which polars reads by parts and columns.
+    Rows of all scorers repeat the texts of an answer, and only a few columns are read at once. So
+    the rows are kept as Parquet files in memory, which polars reads by parts and columns.
     """
 
     def __init__(self) -> None:
@@ -366,7 +362,7 @@ class PackedRows:
     def stack(self) -> pl.LazyFrame:
         """Return all rows in the order in which they came; see `stack` for their types."""
         self._pack()
-        # files of the same columns are read as one: any part of it is then found without the others
+        # files with the same columns are read as one, so any part can be read without the rest
         groups = groupby(self._packed, itemgetter(0))
         scans = [pl.scan_parquet([file for _, file in group]) for _, group in groups]
         return _concatenate(scans, self._types)
@@ -386,15 +382,15 @@ class PackedRows:
 def stack(frames: list[pl.DataFrame]) -> pl.DataFrame:
     """Return tables one under the other.
 
-    A column of several types is numeric if all are, else text.
+    A column with several types is numeric if all are, else text.
 
-    The type of a column without a value says nothing.
+    The type of a column without values is ignored.
 
     Notes
     -----
-    Tables read in parts are those read whole but for one thing: where a column has words in a later
-    part, numbers of an earlier one are written as the numbers of that part, a 2 beside fractions
-    as 2.0 and a 0.00001 without an exponent.
+    Tables read in parts equal tables read whole, with one exception. If a column has words in a
+    later part, numbers of an earlier part become text with that part's types: a 2 beside fractions
+    becomes 2.0, and 0.00001 has no exponent.
     """
     types: dict[str, set[Any]] = {}
     for frame in frames:

@@ -1,4 +1,4 @@
-"""Rows of logs, of all their scorers: what evidence is made of once a scorer is chosen."""
+"""Rows of logs for all scorers, from which evidence is made once a scorer is chosen."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from groundfault.readers.log import COLUMNS, ORIGIN, RUN, WORDING
 from groundfault.readers.scorers import ScorerSelection
 
 GRADER_ERRORS = "grader_errors"
-"""Column: share of an example's answers that have no score because their grader failed."""
+"""Column: share of an example's answers without a score because their grader failed."""
 
 _KEY = ("example_id", "model", "epoch")
 _PUT_ASIDE = ("retried", "duplicated", "conflicting")
@@ -43,26 +43,26 @@ _PART = 50_000
 
 @dataclass(frozen=True, eq=False)
 class LogRows:
-    """Everything that was read from logs, of every scorer, before one of them is the outcome.
+    """All rows that were read from logs, for all scorers, before one is chosen as the outcome.
 
     Attributes
     ----------
     frame : polars.LazyFrame
-        One row an answer and scorer, in the columns of `COLUMNS`, with ``log``, the number of its
-        log, and what describes examples and answers.
+        One row an answer and scorer, with the columns of `COLUMNS`, ``log`` (the number of the
+        log), and attributes of examples and answers.
     measured : tuple of str
         The columns that describe answers.
     logs : tuple of LogRead
     unread : tuple of str
         Files that no reader knows.
     headlines : tuple of str
-        For each log the scorer whose score its tool takes for the result; "" where there is none.
+        For each log, the tool's main scorer; "" if the tool has none.
     conflicts : {"error", "keep"}
-        What to do with rows that contradict each other; see `groundfault.Evidence.from_logs`.
+        How to treat rows that contradict each other; see `groundfault.Evidence.from_logs`.
     notes : tuple of str
-        For the account.
+        Notes for the account.
     known : tuple of str
-        The columns of those readers that know inputs; see `groundfault.readers.Reader`.
+        Input columns that readers vouch for; see `groundfault.readers.Reader`.
     """
 
     frame: pl.LazyFrame
@@ -76,7 +76,7 @@ class LogRows:
 
     @cached_property
     def scorers(self) -> tuple[str, ...]:
-        """Return names of all scorers, in the order in which the logs have them."""
+        """Return names of all scorers in the order of the logs."""
         return scorers.list_scorers(self.frame.select("scorer").collect())
 
     def has_unit_range(self, scorer: str) -> bool:
@@ -90,22 +90,21 @@ class LogRows:
         disagreement: tuple[str, str] | None = None,
         scale: tuple[float, float] | None = None,
     ) -> tuple[pl.DataFrame, Roles, Account]:
-        """Return the answers with one scorer's score for the outcome, their roles and account.
+        """Return the answers with one scorer's score as the outcome, their roles and account.
 
         Parameters
         ----------
         names : sequence of str
-            Scorers, one of each task; none to take the tools' headlines.
+            Scorers, one for each task; empty to take the tools' main scorers.
         disagreement : pair of str, optional
-            Two scorers, whose agreement is the outcome instead.
+            Two scorers, whose agreement becomes the outcome.
         scale : pair of float, optional
             Worst and best value of the scorer.
 
         Raises
         ------
         InputError
-            If the scorer is not there, or none is chosen where that is needed, or rows contradict
-            each other.
+            If the scorer is missing, a scorer must be chosen, or rows contradict each other.
         """
         scores, selection, counts = self._select(names, disagreement, scale)
         beside = sum(counts.values()) - scores.height - selection.n_left_out
@@ -113,11 +112,11 @@ class LogRows:
         answers = self._add_columns(scores)
         del scores
         if disagreement:
-            # where two differ, one of them is far from their agreement
+            # if two scorers differ, the column would repeat the outcome
             answers = answers.drop(scorers.DISAGREE, strict=False)
         answers, merged = _reconcile(_prefix_tasks(answers), self.conflicts, self.logs)
         more = changes | merged | _count_examples(answers)
-        # one scorer alone is nothing to speak of
+        # a single scorer needs no mention
         more["outcome"] = selection.outcome if len(counts.keys() - {""}) > 1 else ()
         notes = (*self.notes, *selection.notes)
         account = Account(self.logs, self.unread, counts, notes=notes, **more)
@@ -165,7 +164,7 @@ class LogRows:
         return scores.with_columns(pl.col("scorer", "status").cast(pl.String)), selection, counts
 
     def _add_columns(self, scores: pl.DataFrame) -> pl.DataFrame:
-        """Add everything else that the logs say of answers to their scores, part by part."""
+        """Add all other columns of the logs to the answers' scores, part by part."""
         names = self.frame.collect_schema().names()
         outcome = [c for c in _OUTCOME if c in names]
         new = [c for c in scores.columns if c not in (*outcome, _ROW)]
@@ -188,7 +187,7 @@ class LogRows:
 
 
 def _share_texts(part: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows, in which a prompt that is an attribute, too, is in memory once."""
+    """Return the rows; a prompt that is also an attribute is stored once in memory."""
     texts = [c for c in part if c.dtype == pl.String and c.name != "prompt"]
     same = next((c for c in texts if c.equals(part["prompt"], null_equal=True)), None)
     return part if same is None else part.with_columns(same.alias("prompt"))
@@ -210,7 +209,7 @@ def _add_roles(
     answers = {"response", "answer", "confidence", "logprob", scorers.DISAGREE, GRADER_ERRORS}
     answers |= set(measured)
     of_answers = [c for c in table.columns if c in answers or c.startswith("score_")]
-    # where one scorer gives verdicts and another similarities, that they differ says nothing
+    # a scorer of verdicts and a scorer of similarities differ without contradicting each other
     names = [c for c in of_answers if c.startswith("score_") and table[c].dtype.is_numeric()]
     units = [table[c] for c in names if table[c].is_between(0, 1).all()]
     is_told = all(scorers.is_same_scale(table["value"], each) for each in units)
@@ -228,8 +227,8 @@ def _add_roles(
         instrument=tuple(c for c in of_answers if c not in apart),
         post_outcome=tuple(apart),
     )
-    # a program may write into the fields of an example, too: what a name says of the answer or its
-    # score is not known before
+    # a program may also write into the fields of an example: a column named after the answer or its
+    # score is not known before the answer
     others = {*roles.columns, *bookkeeping, *of_answers}
     inputs = tuple(
         c
@@ -248,11 +247,11 @@ def _is_unused(column: pl.Series) -> bool:
 
 
 def add_grader_errors(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of all scorers, with `GRADER_ERRORS` where a grader failed at least once.
+    """Return the rows of all scorers, with `GRADER_ERRORS` if a grader failed at least once.
 
-    An answer that is there and was not scored because of an error says nothing of the model, but
-    something of the grader: whether it fails on the examples that count as failures too is for the
-    finder ``instrument`` to ask. The share is of all scorers, models and repeats of the example.
+    An answer that is unscored because of an error tells about the grader, not the model. The finder
+    ``instrument`` asks whether the grader fails on the examples that also count as failures. The
+    share is over all scorers, models and repeats of the example.
     """
     has_answer = pl.col("response").is_not_null()
     failed = has_answer & (pl.col("status") == Status.ERROR)
@@ -263,7 +262,7 @@ def add_grader_errors(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _prefix_tasks(table: pl.DataFrame) -> pl.DataFrame:
-    """Put the task in front of ids where there are several, which may share their ids."""
+    """Put the task in front of ids if there are several tasks, which may share ids."""
     if table["task"].n_unique() > 1:
         prefix = pl.when(pl.col("task") == "").then(pl.lit("")).otherwise(pl.format("{}/", "task"))
         return table.with_columns(pl.concat_str(prefix, "example_id").alias("example_id"))
@@ -273,9 +272,9 @@ def _prefix_tasks(table: pl.DataFrame) -> pl.DataFrame:
 def _reconcile(
     table: pl.DataFrame, conflicts: str, logs: Sequence[LogRead]
 ) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Return the table with one row for each answer, and the numbers of rows that were put aside.
+    """Return the table with one row for each answer, and the numbers of other rows.
 
-    They are the rows ``retried``, ``duplicated`` and ``conflicting`` of `Account`.
+    These are the rows ``retried``, ``duplicated`` and ``conflicting`` of `Account`.
     """
     # two files of the same bytes are one log and its copy; of two others without a name for their
     # run, groundfault cannot know that they are one
@@ -317,9 +316,9 @@ def _reconcile(
 
 
 def _require_same_questions(rows: pl.DataFrame, logs: Sequence[LogRead]) -> list[str]:
-    """Raise where configurations ask an example in other words and expect another answer.
+    """Raise if configurations ask an example in other words and expect another answer.
 
-    Returns the column within which an example has one text, where there is one.
+    Return the column within which an example has one text, if there is one.
     """
     reworded = rows.filter(pl.col(WORDING) != "")
     if not reworded.height:
@@ -337,9 +336,9 @@ def _require_same_questions(rows: pl.DataFrame, logs: Sequence[LogRead]) -> list
 def _drop_copies(last: pl.DataFrame, conflicts: str) -> pl.DataFrame:
     """Drop rows that are copies of another.
 
-    Where repeats are kept, only a row of the same origin is a copy. That another run came to the
-    same answer is no reason to drop it: an example on which runs agree would then have fewer rows
-    than one on which they differ, and its loss another weight.
+    If repeats are kept, only a row of the same origin is a copy. An equal answer of another run is
+    kept: otherwise an example on which runs agree would have fewer rows than one on which they
+    differ, and its loss another weight.
     """
     same = [*_KEY, "scorer", "value", "status", "question_hash", "response"]
     if conflicts != "keep":
@@ -352,7 +351,7 @@ def _drop_copies(last: pl.DataFrame, conflicts: str) -> pl.DataFrame:
 
 
 def _require_one_result(rows: pl.DataFrame, logs: Sequence[LogRead]) -> None:
-    """Raise where one answer is scored otherwise in another log: neither score is the last."""
+    """Raise if two logs score the same answer differently, because neither score is the last."""
     apart = rows.filter(pl.col("log").n_unique().over(*_KEY, ORIGIN) > 1)
     if apart.height:
         raise InputError(
@@ -364,8 +363,8 @@ def _require_one_result(rows: pl.DataFrame, logs: Sequence[LogRead]) -> None:
 def _last_tries(table: pl.DataFrame, conflicts: str) -> pl.DataFrame:
     """Drop missing answers and errors that another log replaces.
 
-    Where repeats are kept, only another log of the same run does: an answer that failed in one of
-    five runs has four repeats, as it would in one run of five epochs.
+    If repeats are kept, only another log of the same run replaces them: an answer that failed in
+    one of five runs has four repeats, like in one run of five epochs.
     """
     if table["log"].n_unique() == 1 or not table["status"].is_in(list(_TO_RETRY)).any():
         return table
@@ -379,7 +378,7 @@ def _last_tries(table: pl.DataFrame, conflicts: str) -> pl.DataFrame:
 
 
 def _number_repeats(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return epochs through all logs, and positions of answers that go on from log to log."""
+    """Return epochs and positions of answers, counted on from log to log."""
     epoch = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("example_id", "model")
     rows = rows.with_columns(epoch.alias("epoch"))
     if "position" not in rows.columns or not rows["position"].dtype.is_integer():
@@ -413,7 +412,7 @@ def _example(rows: pl.DataFrame, logs: Sequence[LogRead]) -> str:
 
 
 def _count_examples(answers: pl.DataFrame) -> dict[str, Any]:
-    """Count examples, those that every model answered, and those that each model lacks."""
+    """Count examples in all, examples that every model answered, and examples a model lacks."""
     pairs = answers.select("example_id", "model")
     # otherwise they are one a row, and looking for others takes as much memory as many columns
     if answers["epoch"].n_unique() > 1:

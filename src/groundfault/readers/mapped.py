@@ -22,23 +22,23 @@ _SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".
 
 
 class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Read CSV, JSONL, JSON, Parquet or Arrow tables in which columns have other names.
+    """Read CSV, JSONL, JSON, Parquet or Arrow tables whose columns have other names.
 
     Parameters
     ----------
     columns : mapping of str to str
-        A word of `groundfault.readers.log.COLUMNS`, such as ``example_id``, ``model`` or ``value``,
-        to the column that holds it. A part of a nested column is ``outer_inner``.
+        From a word of `groundfault.readers.log.COLUMNS`, such as ``example_id``, ``model`` or
+        ``value``, to the table's column. A part of a nested column is ``outer_inner``.
     constants : mapping
-        A word of `COLUMNS` to what it is throughout, such as ``model``.
+        From a word of `COLUMNS`, such as ``model``, to its value in all rows.
     values : mapping of str to float
-        What words in the value column are worth, such as ``pass = 1``.
+        Numbers for words in the value column, such as ``pass = 1``.
     statuses : mapping of str to str
-        What words in the status column, or in the value column, mean, such as ``timeout =
+        Statuses for words in the status column or the value column, such as ``timeout =
         "error"``. An empty value is ``missing`` unless ``"" = ...`` says otherwise.
     wide : sequence of str
-        Names or globs of the columns that are models, where there is one column a model and one row
-        an example.
+        Names or globs of the columns that are models, for tables with one column a model and one
+        row an example.
     measured : sequence of str
         Columns that describe the answer or its measurement, not the example.
     ignore : sequence of str
@@ -55,7 +55,7 @@ class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def of(cls, source: str | Path | Mapped | dict[str, Any] | None) -> Mapped | None:
-        """Return the mapping that a caller gave, as a file, as itself or as its parameters.
+        """Return the mapping that a caller gave as a file, a `Mapped` or its parameters.
 
         Raises
         ------
@@ -78,7 +78,7 @@ class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Raises
         ------
         InputError
-            If it is no TOML, or says something that a mapping cannot say.
+            If the file is not TOML, or has keys or values that a mapping cannot have.
         """
         try:
             data = tomllib.loads(read_text(path))
@@ -90,11 +90,11 @@ class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise InputError(f"{path} is not a mapping: {first_line(error)}") from None
         words = [word for word in (*mapped.columns, *mapped.constants) if word not in COLUMNS]
         if words:
-            raise InputError(f"{path}: {words[0]!r} is none of the words {', '.join(COLUMNS)}")
+            raise InputError(f"{path}: {words[0]!r} is not one of the words {', '.join(COLUMNS)}")
         statuses = sorted(str(status) for status in Status)
         wrong = [status for status in mapped.statuses.values() if status not in statuses]
         if wrong:
-            raise InputError(f"{path}: status {wrong[0]!r} is none of {', '.join(statuses)}")
+            raise InputError(f"{path}: status {wrong[0]!r} is not one of {', '.join(statuses)}")
         if set(wide) - {"models"}:
             raise InputError(f"{path}: [wide] takes models = [...] alone")
         return mapped
@@ -153,7 +153,7 @@ class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         bad = words.filter(is_scored & value.is_null())
         if len(bad):
             raise InputError(
-                f"{where}: value {bad[0]!r} ({len(bad)} such rows) is no number; say what it means"
+                f"{where}: value {bad[0]!r} (in {len(bad)} rows) is not a number; give its meaning"
                 " under [values] or [statuses] of the mapping"
             )
         value = pl.select(pl.when(is_scored).then(value)).to_series()
@@ -171,7 +171,7 @@ class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         names = {str(status): str(status) for status in Status} | {"": None} | dict(self.statuses)
         if len(unknown := raw.filter(~raw.is_in(list(names)))):
             raise InputError(
-                f"{where}: status {unknown[0]!r} is not known; say what it means under [statuses]"
+                f"{where}: status {unknown[0]!r} is not known; give its meaning under [statuses]"
             )
         statuses = raw.replace_strict(names, return_dtype=pl.String)
         statuses = pl.select(pl.when(statuses != Status.SCORED).then(statuses)).to_series()
@@ -195,7 +195,7 @@ class Canonical:
             return False
 
     def read(self, path: Path) -> TableLog:
-        """Read the table as it is, with what it lacks."""
+        """Read the table unchanged, and add the columns that it lacks."""
         return Mapped().read(path)
 
 

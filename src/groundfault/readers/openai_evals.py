@@ -36,10 +36,10 @@ class _Line(msgspec.Struct):
 class OpenAIEvals(JsonFormat):
     """Reads ``match`` events, and the numbers of ``metrics`` events as one scorer each.
 
-    Prompt and response are those of the first ``sampling`` event of a sample: later ones may be a
-    grader's. Where a grader's choice is ``__invalid__`` the status is ``unparsed``; a sample with
-    an ``error`` event and no score is ``error``, and one with samplings alone is ``missing``. A log
-    without a final report was cut short, and a note says so.
+    Prompt and response come from the first ``sampling`` event of a sample, because later ones may
+    be a grader's. If a grader's choice is ``__invalid__``, the status is ``unparsed``. A sample
+    with an ``error`` event and no score is ``error``; a sample with only samplings is ``missing``.
+    A log without a final report was cut short, and a note says so.
     """
 
     tool = "evals"
@@ -103,7 +103,7 @@ def _read_scores(name: str, kind: str, data: dict[str, Any]) -> Iterator[Observa
 def _complete(
     observation: Observation, spec: _Spec, samplings: Mapping[str, tuple[str | None, str | None]]
 ) -> Observation:
-    """Add what the events of a sample share."""
+    """Add the part that all events of a sample share."""
     models = spec.completion_fns
     # the last completion function of a model-graded eval is its grader
     grader = models[-1] if len(models) > 1 else None
@@ -114,7 +114,7 @@ def _complete(
 
 
 def _read_exchange(data: dict[str, Any]) -> tuple[str | None, str | None]:
-    """Return the last user message and what was sampled."""
+    """Return the last user message and the sampled answer."""
     prompt, sampled = data.get("prompt"), data.get("sampled")
     one = sampled[0] if isinstance(sampled, list) and len(sampled) == 1 else sampled
     return last_by(prompt, "user") or text(prompt), text(one)

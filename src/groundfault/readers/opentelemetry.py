@@ -18,7 +18,7 @@ class OpenTelemetry(ServerExport):
 
     There is one observation a trace and evaluation, from events of spans and from log records. An
     example is the conversation that the attributes name (``gen_ai.conversation.id``), else the
-    trace. A label counts as in other exports where there is no score.
+    trace. Without a score, a label counts as in other exports.
     """
 
     tool = "opentelemetry"

@@ -1,8 +1,8 @@
-"""Files from outside, opened with care: every size is bounded, every failure is one clear line.
+"""Open files from outside: every size is bounded, every failure is one clear line.
 
-Logs come from other people's machines. Nothing is unpickled, nothing is unpacked to disk, JSON is
-decoded into typed structures, and what is too large, too deep, truncated or not UTF-8 is an
-`InputError` that names the file.
+Logs come from other people's machines. groundfault never unpickles, unpacks no archive to disk, and
+decodes JSON into typed structures. A file that is too large, too deep, truncated or not UTF-8
+raises an `InputError` that names the file.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MAX_ENTRIES = 1_000_000
 MAX_RATIO = 250
 """Uncompressed to compressed bytes of an archive, beyond its first 256 MB.
 
-Logs, which repeat themselves, stay below; what is made to fill a memory reaches a thousand.
+Logs, which repeat themselves, stay below; archives made to fill a memory reach a thousand.
 """
 
 POINTER = "a Git LFS pointer in the place of a file: git lfs pull fetches it"
@@ -53,15 +53,15 @@ _BOM = b"\xef\xbb\xbf"
 # the method's number in the ZIP specification
 _ZSTD = 93
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
-# what gzip, zstd and zlib begin with
+# first bytes of gzip, zstd and zlib
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda")
-# what Python's json writes although JSON does not allow it
+# values that Python's json writes although JSON does not allow them
 _LENIENT = re.compile(rb"NaN|Infinity|\\u[dD][89a-fA-F]")
 
 
 @contextmanager
 def pause_collection() -> Iterator[None]:
-    """Look for no circles of objects: rows have none, and that takes a fifth of the time."""
+    """Pause the search for circles of objects: rows have none, and it takes a fifth of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -78,9 +78,9 @@ def _head(path: str, size: int, modified: int) -> bytes:  # noqa: ARG001
 
 
 def head(path: Path, size: int = 1 << 16) -> bytes:
-    """Return the first bytes of a file without a byte-order mark; none where it cannot be read.
+    """Return the first bytes of a file without a byte-order mark; empty for an unreadable file.
 
-    A folder's files are sniffed by some twenty readers, so the last few are remembered.
+    Some twenty readers sniff each file of a folder, so the last few results are remembered.
     """
     try:
         if not path.is_file():
@@ -122,7 +122,7 @@ def json_lines(path: Path, type: type[T]) -> Iterator[T]:
         try:
             value = decoder.decode(line)
         except (ValueError, RecursionError):
-            # again, with what else is accepted, and one message for what is not
+            # again with the lenient decoder, which gives one message for all faults
             value = decode(line, type, f"{path}, line {number}", decoder)
         yield value
 
@@ -154,9 +154,9 @@ def _lines(path: Path, stream: Any) -> Iterator[bytes]:
 
 
 def escape_pattern(path: Path) -> str | IO[bytes]:
-    """Return a path for polars, which would read brackets and stars in it as a pattern.
+    """Return a path for polars, escaped, since it reads brackets and stars as a pattern.
 
-    It takes none but UTF-8, whatever the locale is: a file by another name is opened for it.
+    polars takes only UTF-8 paths in any locale; a file with another name is opened for it.
     """
     name = os.fsencode(path)
     try:
@@ -205,7 +205,7 @@ def decode(data: bytes, type: type[T], where: str, decoder: Any = None) -> T:
         except msgspec.ValidationError:
             raise
         except msgspec.DecodeError:
-            # Python's own decoder is slower and takes more memory: only for what it alone accepts
+            # Python's own decoder is slower and takes more memory: use it only for its extensions
             if not _LENIENT.search(data):
                 raise
             return msgspec.convert(json.loads(data), type)
@@ -227,8 +227,8 @@ class Archive:
     Raises
     ------
     InputError
-        If it is truncated or no archive, holds names that lead out of it, entries that overlap, or
-        more than is read.
+        If it is truncated or not an archive, has names that lead out of it, or overlapping entries,
+        or is too large.
     """
 
     def __init__(self, path: Path) -> None:

@@ -28,7 +28,7 @@ _LABELS = ("resultset", "array")
 
 
 def is_scan(path: Path) -> bool:
-    """Return whether it is the folder of a scan, or a table by transcript, a Parquet or CSV file.
+    """Return whether a path is the folder of a scan, or a Parquet or CSV table by transcript.
 
     A folder of several scans is read scan by scan.
     """
@@ -52,20 +52,20 @@ def join_scans(
 ) -> tuple[pl.DataFrame, Roles, Account]:
     """Add a column a scanner to the runs of logs, by the uuid of each sample.
 
-    Of several results of a scanner for one run the largest counts. What a scanner says of no
-    transcript, or where it crashed, is missing; a scanner of true and false that returned no value
-    says false.
+    If a scanner has several results for one run, the largest counts. A run is missing if the
+    scanner has no result for it or crashed. A scanner of true and false that returned no value
+    counts as false.
 
     Returns
     -------
     frame, roles, account
-        The columns are known while a run goes on (`Roles.during`). How a scanner does on its
-        own validation set is a note of the account.
+        The columns are known during a run (`Roles.during`). A note of the account states the
+        results of a scanner on its own validation set.
 
     Raises
     ------
     InputError
-        If a scan cannot be read, or is of no run of the logs.
+        If a scan cannot be read, or matches no run of the logs.
     """
     runs, notes = _list_runs(frame, account), list(account.notes)
     names: list[str] = []
@@ -74,8 +74,8 @@ def join_scans(
         matched = runs.join(table, left_on="uuid", right_on=_KEY, how="inner")
         if matched.is_empty():
             raise InputError(
-                f"{scan}: none of its {table.height:,} transcripts is a run of these logs: "
-                "transcripts are found by the uuid of their sample"
+                f"{scan}: its {table.height:,} transcripts match no run of these logs; "
+                "transcripts are matched by the uuid of their sample"
             )
         free = {name: name for name in table.columns[1:]}
         for name in free:
@@ -140,7 +140,7 @@ def _read_results(results: pl.DataFrame) -> pl.DataFrame:
     else:
         kind = next((k for k in ("boolean", "number") if (kinds == k).any()), "string")
         data = {name: list(map(_KINDS[kind], values))}
-    # of a transcript on which it crashed a scanner says nothing
+    # a scanner has no result for a transcript on which it crashed
     ran = results["scan_error"].is_null()
     table = pl.DataFrame(data, infer_schema_length=None).select(pl.when(ran).then(pl.all()))
     return table.insert_column(0, results[_KEY])
@@ -150,7 +150,7 @@ _KINDS: dict[str, Callable[[Any], Any]] = {"boolean": bool, "number": number, "s
 
 
 def _parse(value: Any) -> Any:
-    """Return a value that Scout writes as JSON, and words as they are."""
+    """Return a value that Scout writes as JSON; words stay unchanged."""
     try:
         return msgspec.json.decode(value) if isinstance(value, str) else value
     except (msgspec.DecodeError, RecursionError):
@@ -158,14 +158,14 @@ def _parse(value: Any) -> Any:
 
 
 def _name_label(result: Any) -> str:
-    """Return the label of one result of several, where it says that the label holds."""
+    """Return the label of one of several results, if the result says that the label holds."""
     if not isinstance(result, dict):
         return str(result)
     return str(result.get("label") or "") if result.get("value", True) else ""
 
 
 def _note_validation(results: pl.DataFrame) -> str:
-    """Return how a scanner of true and false does on its own validation set; empty without one."""
+    """Return the results of a scanner of true and false on its validation set, if it has one."""
     words = {"true": "flags {} of {} that have it", "false": "leaves {} of {} alone that have not"}
     parts = [
         words[target].format((part["value"] == target).sum(), part.height)

@@ -1,4 +1,4 @@
-"""Scorers: of the scores that an answer got from several, the one that is its outcome."""
+"""Scorers: choose which of several scores of an answer is its outcome."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from groundfault.errors import InputError
 from groundfault.readers.log import stack
 
 KEYS = ("example_id", "model", "epoch", "task", "log")
-"""Columns that tell one answer from all others, as long as logs are not put together."""
+"""Columns that identify an answer before logs are put together."""
 
 ANSWER = "\0answer"
 """Column: the number of the answer that a row is of; see `number_answers`."""
@@ -24,23 +24,23 @@ _RUN = ("task", "model", "log")
 # scorers that become a column each: reports list columns
 _MAX_OTHERS = 50
 _MOST = 0.5
-"""Share of a scorer's values that another has too, where both are of one scale."""
+"""Least share of a scorer's values that another scorer also has, if both use one scale."""
 # names in a message, which is one line
 _MAX_NAMES = 12
 
 
 @dataclass(frozen=True, eq=False)
 class ScorerSelection:
-    """Say which scorers were chosen.
+    """The choice of scorers.
 
     Attributes
     ----------
     outcome, others : tuple of str
-        The scorers whose score is the outcome, and those whose is not.
+        The scorers whose score is the outcome, and the other scorers.
     n_left_out : int
-        Rows of answers that have no score by the ones chosen.
+        Rows of answers that the chosen scorers did not score.
     notes : tuple of str
-        For the account.
+        Notes for the account.
     """
 
     outcome: tuple[str, ...]
@@ -56,9 +56,9 @@ def list_scorers(table: pl.DataFrame) -> tuple[str, ...]:
 
 
 def number_answers(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the table with `ANSWER`: of each row's answer the place of the first row.
+    """Return the table with `ANSWER`: the place of the first row of each row's answer.
 
-    Rows are matched by it: by five columns, the tables of that take more memory than all the rows.
+    Rows are matched by this number, since matching by five columns takes more memory than the rows.
     """
     keys = [c for c in KEYS if table[c].n_unique() > 1] or [KEYS[0]]
     return table.with_row_index(ANSWER).with_columns(pl.col(ANSWER).first().over(keys))
@@ -67,21 +67,21 @@ def number_answers(table: pl.DataFrame) -> pl.DataFrame:
 def select_scorer(
     table: pl.DataFrame, scorers: tuple[str, ...], headlines: Sequence[str]
 ) -> tuple[pl.DataFrame, ScorerSelection]:
-    """Return the rows of one scorer for each answer, and which scorers these are.
+    """Return the rows of one scorer for each answer, and the choice of scorers.
 
     Parameters
     ----------
     table : polars.DataFrame
-        With numbers of answers.
+        Rows with numbers of answers.
     scorers : tuple of str
-        Scorers; none to take each run's only one, else its tool's headline.
+        Scorers; empty to take each run's only scorer, else its tool's main scorer.
     headlines : sequence of str
-        For each log the scorer whose score its tool takes for the result, or nothing.
+        For each log, the tool's main scorer, or "".
 
     Raises
     ------
     InputError
-        If a scorer is not there, two score one answer, or none is chosen where no tool does it.
+        If a scorer is missing, two score one answer, or neither you nor the tool chose a scorer.
     """
     score_rows = table.filter(pl.col("scorer") != "")
     present = sorted(score_rows["scorer"].unique())
@@ -96,8 +96,8 @@ def select_scorer(
     else:
         leaders = _find_headlines(score_rows, headlines)
         mine = table.join(leaders, on=[*_RUN, "scorer"], how="semi", maintain_order="left")
-    # an answer that ended in an error has no scorer: it counts under whichever one is chosen, in
-    # those runs which that scorer scored
+    # an answer that ended in an error has no scorer: it counts for the chosen scorer, in the runs
+    # that this scorer scored
     nobody = table.filter(pl.col("scorer") == "")
     if nobody.height:
         nobody = nobody.join(mine, on=ANSWER, how="anti", maintain_order="left")
@@ -122,11 +122,11 @@ def _require_one_score(mine: pl.DataFrame) -> None:
     both = mine.filter(pl.col("scorer").n_unique().over(ANSWER) > 1)
     if both.height:
         names = " and ".join(repr(s) for s in sorted(both["scorer"].unique())[:2])
-        raise InputError(f"{names} both score {both['example_id'][0]!r}; choose one of them")
+        raise InputError(f"{names} both score {both['example_id'][0]!r}; choose one scorer")
 
 
 def _find_headlines(score_rows: pl.DataFrame, headlines: Sequence[str]) -> pl.DataFrame:
-    """Return the scorer to take of each run: its only one, else its tool's headline."""
+    """Return the scorer to take for each run: its only one, else its tool's main scorer."""
     runs = score_rows.select(*_RUN, "scorer").unique()
     own = pl.Series("own", list(headlines), dtype=pl.String)
     runs = runs.with_columns(
@@ -186,9 +186,9 @@ def add_other_scores(
 
 
 def is_same_scale(one: pl.Series, two: pl.Series) -> bool:
-    """Return whether two scorers' values may be compared: most of either's are values of both.
+    """Return whether two scorers' values may be compared: they share most of their values.
 
-    A verdict of 0 or 1 and a similarity of 0.3 are both in [0, 1], and do not contradict each
+    A verdict of 0 or 1 and a similarity of 0.3 are both in [0, 1], but do not contradict each
     other.
 
     Examples
@@ -206,7 +206,7 @@ def is_same_scale(one: pl.Series, two: pl.Series) -> bool:
 
 
 def rescale(table: pl.DataFrame, scale: tuple[float, float] | None) -> pl.DataFrame:
-    """Return values in [0, 1], 1 the best; none where the answer was not scored."""
+    """Return values in [0, 1], where 1 is best; NULL for an unscored answer."""
     if scale:
         worst, best = scale
         table = table.with_columns((pl.col("value") - worst) / (best - worst))
@@ -229,29 +229,29 @@ def is_in_range(table: pl.DataFrame, scorer: str) -> bool:
 
 
 def name_agreement(pair: tuple[str, str]) -> str:
-    """Return the name of the agreement of two scorers, as of a scorer."""
+    """Return the scorer name for the agreement of two scorers."""
     return f"agreement of {pair[0]!r} and {pair[1]!r}"
 
 
 def add_agreement(
     table: pl.DataFrame, pair: tuple[str, str], scale: tuple[float, float] | None
 ) -> pl.DataFrame:
-    """Return the table with the agreement of two scorers as a scorer of its own.
+    """Return the table with the agreement of two scorers as a further scorer.
 
-    Its value is 1 less the distance of their values. An answer that one of the two could not score
-    keeps that status, and one that only one of them was asked about has no row.
+    Its value is 1 minus the difference of the two values. An answer that one scorer could not score
+    keeps that status. An answer with a row of only one scorer gets no row.
 
     Parameters
     ----------
     table : polars.DataFrame
     pair : pair of str
     scale : pair of float, optional
-        Worst and best value of those of the two whose values are not in [0, 1].
+        Worst and best value of a scorer whose values are not in [0, 1].
 
     Raises
     ------
     InputError
-        If the two are one, one is not there, or its values are not in [0, 1].
+        If the two scorers are the same, one is missing, or its values are not in [0, 1].
     """
     first, second = pair
     present = list_scorers(table)

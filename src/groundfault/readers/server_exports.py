@@ -40,7 +40,7 @@ _MAX_LABELS = 5
 
 
 class ServerExport(JsonFormat):
-    """Reads an export whose rows are scores, or hold them; labels without a meaning are noted."""
+    """Reads an export whose rows are or hold scores; notes name labels without a meaning."""
 
     label: ClassVar[str] = "label"
     """The measured column in which a label that is no verdict stands."""
@@ -109,7 +109,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _parse_cell(value: Any) -> Any:
-    """Return a value that a CSV cell holds as JSON."""
+    """Return the value of a CSV cell that holds JSON."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         try:
             return msgspec.json.decode(value)
@@ -119,7 +119,7 @@ def _parse_cell(value: Any) -> Any:
 
 
 def plain(value: Any) -> str | None:
-    """Return a text; of a mapping with one entry, such as ``{"question": ...}``, that entry's."""
+    """Return a text; for a mapping with one entry, such as ``{"question": ...}``, its value."""
     value = _parse_cell(value)
     if isinstance(value, dict) and len(value) == 1:
         value = next(iter(value.values()))
@@ -189,7 +189,7 @@ class Phoenix(ServerExport):
 
 
 def _pair_annotations(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Pair each annotation of a row with the run it is about; an empty one where there is none."""
+    """Pair each annotation of a row with its run; a row without annotations yields an empty one."""
     # an experiment saved by the client: one object, whose evaluations refer to runs by id
     if "evaluation_runs" in row:
         runs = {str(dig(run, "id")): mapping(run) for run in listing(row.get("task_runs"))}
@@ -291,7 +291,7 @@ class Langfuse(ServerExport):
 
 
 def _list_scores(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any], int]]:
-    """Yield the scored trace or observation, a score of it, and its number among its name's."""
+    """Yield the scored trace or observation, a score, and its number among scores of its name."""
     trace = mapping(row.get("trace")) or row
     # an export of scores; with the API the trace is an object inside each
     if _either(row, "dataType") is not None:
@@ -315,9 +315,9 @@ def _list_scores(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str
 
 
 def _either(row: dict[str, Any], camel: str, other: str = "") -> Any:
-    """Return a value as exports from the interface and the API name it, or those to a bucket.
+    """Return a value under the name in exports from the interface and the API, or to a bucket.
 
-    The first write ``traceId``, the others ``trace_id``.
+    The former write ``traceId``, the latter ``trace_id``.
     """
     value = row.get(camel)
     snake = other or re.sub("([A-Z])", r"_\1", camel).lower()
@@ -327,7 +327,7 @@ def _either(row: dict[str, Any], camel: str, other: str = "") -> Any:
 _WORDS: dict[str, list[str]] = list_names("label_studio")["words"]
 _OURS = ("example_id", *(name for names in _WORDS.values() for name in names))
 _MIN = set(list_names("label_studio")["bookkeeping"])
-"""The columns of JSON-MIN and CSV beside the task's data and controls."""
+"""The columns of JSON-MIN and CSV other than the task's data and controls."""
 
 
 class LabelStudio(ServerExport):
@@ -382,9 +382,9 @@ def _list_results(annotation: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _find_controls(data: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return controls of a row of JSON-MIN or CSV, among whose columns the task's data are.
+    """Return controls of a row of JSON-MIN or CSV, which also has the task's data as columns.
 
-    A column counts as a control where it holds a verdict or a rating.
+    A column counts as a control if it holds a verdict or a rating.
     """
     values = {name: _parse_cell(value) for name, value in data.items() if name not in _OURS}
     ratings = [(name, mapping(value).get("rating", value)) for name, value in values.items()]

@@ -49,11 +49,11 @@ class SweBench:
     """Reads whether instances were resolved.
 
     A run without a patch is ``unparsed``: there was no answer to test. A failure of the harness or
-    of its environment is ``error``, an instance that was not run ``missing``; none of them is a
-    failure of the model. The results of a leaderboard entry (``results.json``) list what was
-    resolved and not what failed: its instances are read from ``instances.txt``, or the agent's
-    predictions, in its folder or above, and without them it is refused. The version that SWE-bench
-    Pro puts behind some ids (``-v<hash>``, ``-vnan``) is removed, so that agents can be compared.
+    its environment is ``error``, an instance that was not run is ``missing``; these are not
+    failures of the model. The results of a leaderboard entry (``results.json``) list only resolved
+    instances. All instances are then read from ``instances.txt``, or the agent's predictions, in
+    its folder or above; without these files the results are refused. The version that SWE-bench Pro
+    puts behind some ids (``-v<hash>``, ``-vnan``) is removed, so that agents can be compared.
     """
 
     companions = (*LISTS, *PREDICTIONS, "metadata.yaml")
@@ -82,7 +82,7 @@ class SweBench:
         return Log(rows, "swebench", notes, official=_read_figure(content, lists, rows))
 
     def read_conversations(self, path: Path) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-        """Yield the turns of SWE-agent of each instance of a run, whose trajectory lies beside."""
+        """Yield the turns of SWE-agent for each instance of a run with a trajectory beside it."""
         for row in self.read(path).observations:
             place = _find_trajectory(path, row.example_id)
             if place and row.transcript:
@@ -93,7 +93,7 @@ class SweBench:
 
 
 def _find_trajectory(path: Path, instance: str) -> Path | None:
-    """Return the trajectory of an instance, in the folder of the results or the one above."""
+    """Return the trajectory of an instance from the folder of the results or the one above."""
     if "/" in instance or "\\" in instance:
         return None  # the id of a log is no path to read
     folders = [f / name for f in path.absolute().parents[:2] for name in (".", "trajs", instance)]
@@ -104,7 +104,7 @@ def _find_trajectory(path: Path, instance: str) -> Path | None:
 def _read_figure(
     content: dict[str, Any], lists: dict[str, list[Any]], rows: list[Observation]
 ) -> OfficialFigure | None:
-    """Return how many of all instances are resolved."""
+    """Return the numbers of resolved and of all instances."""
     if not rows or "resolved" not in lists:
         return None
     total = number(content.get("total_instances"))
@@ -113,7 +113,7 @@ def _read_figure(
 
 
 def _read_run(path: Path, lists: dict[str, list[Any]], notes: list[str]) -> Iterator[Observation]:
-    """Read every id once: by the list of failures of the environment, else the first with it."""
+    """Read every id once: from the list of environment failures, else from its first list."""
     # an instance may stand in several lists, such as submitted and resolved
     outcomes: dict[str, tuple[float | None, Status]] = {}
     for name in ("infra_failure", *_LISTS):
@@ -126,7 +126,7 @@ def _read_run(path: Path, lists: dict[str, list[Any]], notes: list[str]) -> Iter
     model = _name_folder(path) if path.stem in _GENERIC else path.stem
     if run and path.stem not in _GENERIC:
         model = run[1] or run[2]
-    # the order is that of the lists, and so of the outcomes: no position
+    # the order follows the lists, and so the outcomes: it is not a position
     for instance, outcome in outcomes.items():
         yield _make_observation(instance, model, outcome, {})
 
@@ -134,9 +134,9 @@ def _read_run(path: Path, lists: dict[str, list[Any]], notes: list[str]) -> Iter
 def _list_failed(
     path: Path, lists: dict[str, list[Any]], outcomes: Mapping[str, Any], notes: list[str]
 ) -> list[str]:
-    """Return the instances of a run, where it does not list those that failed.
+    """Return all instances of a run that does not list its failures.
 
-    Raises without them.
+    Raise if they are not found.
     """
     if _GENERATED in lists:
         return [str(instance) for instance in lists[_GENERATED]]
@@ -145,10 +145,10 @@ def _list_failed(
     instances, source = find_instances(path)
     if not instances:
         raise InputError(
-            f"{path} lists what was resolved ({len(lists['resolved']):,} instances) and not what "
-            "was not: put the ids of all instances of the benchmark beside it, or in a folder "
-            "above, as instances.txt, one a line (SWE-bench Verified has 500, Lite 300, the whole "
-            "test set 2,294)"
+            f"{path} lists only resolved instances ({len(lists['resolved']):,}), not failed ones: "
+            "put the ids of all instances of the benchmark beside it, or in a folder above, as "
+            "instances.txt, one a line (SWE-bench Verified has 500, Lite 300, the whole test set "
+            "2,294)"
         )
     strange = outcomes.keys() - set(instances)
     if strange:
@@ -156,7 +156,7 @@ def _list_failed(
             f"{path}: {len(strange):,} of its instances, such as {min(strange)!r}, are not in "
             f"{source}; is that the list of this benchmark?"
         )
-    notes.append(f"what failed is taken from {source}, which lists {len(instances):,} instances")
+    notes.append(f"failures are taken from {source}, which lists {len(instances):,} instances")
     return instances
 
 
@@ -208,18 +208,18 @@ def find_instances(results: Path) -> tuple[list[str], str]:
     Parameters
     ----------
     results : path
-        The results of an agent. A list is looked for in its folder and the three above it, the
+        The results of an agent. A list is searched in its folder and the three above it, the
         agent's predictions in its folder and the one above.
 
     Returns
     -------
     list of str, str
-        The ids, in the order of the file; nothing, and no name, where there is no such file.
+        The ids in the order of the file, and its name; both empty if no file is found.
 
     Raises
     ------
     InputError
-        If there is one and it cannot be read, or lists nothing.
+        If the file cannot be read, or is empty.
     """
     folders = results.absolute().parents[:_LEVELS]
     places = [folder / name for folder in folders for name in LISTS]

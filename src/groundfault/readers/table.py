@@ -41,7 +41,7 @@ _STATE, _INFO, _SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
 # a column holds dates that no calendar names: days from 1970 of the years 1 to 9999 are kept
 _DAYS = (-719_162, 2_932_896)
 _DAY_UNITS = {"day": 1, "ms": 86_400_000, "us": 86_400_000_000}
-# the file format of Arrow begins so; what `save_to_disk` writes is its stream format
+# first bytes of Arrow's file format; `save_to_disk` writes its stream format
 _FILE = b"ARROW1"
 # rows from which the types of columns are told
 _ROWS = 10_000
@@ -92,7 +92,7 @@ def read_table(
     text : sequence of str
         Columns of names: read as text from a CSV file, so that 01 is not 1.
     numbers : sequence of str
-        Columns of numbers: class labels of Hugging Face stay numbers there.
+        Columns of numbers: class labels of Hugging Face stay numbers.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def read_table(
     Raises
     ------
     InputError
-        If there is nothing to read, or what is there cannot be read as a table.
+        If the source is missing or empty, or cannot be read as a table.
     """
     frame, places = _read_source(source, text, numbers)
     return settle_types(frame), places
@@ -128,10 +128,10 @@ def _read_source(
 
 
 def settle_types(frame: pl.DataFrame) -> pl.DataFrame:
-    """Give columns of rare types one that hashes, rules and NumPy can take.
+    """Convert columns of rare types to types that hashes, rules and NumPy can take.
 
-    Durations become seconds, whole numbers of 128 bits numbers, bytes hexadecimal text. Dates
-    beyond the years 1 to 9999 are missing. A column of Python's objects is left out with a warning.
+    Durations become seconds, integers of 128 bits numbers, bytes hexadecimal text. Dates outside
+    the years 1 to 9999 become missing. A column of Python objects is left out with a warning.
     """
     settled = []
     for name, dtype in frame.schema.items():
@@ -205,11 +205,9 @@ def _from_other(source: Any) -> pl.DataFrame:
 
 
 def _spell_out(source: Any) -> Any:
-    """Return a pandas table whose intervals and periods, as of ``pd.cut``, are their names.
+    """Return a pandas table with names such as ``(0, 25]`` for intervals and periods.
 
-    ``(0, 25]``.
-
-    Rules compare values, and no rule can name an interval of two numbers.
+    ``pd.cut`` makes intervals. Rules compare values, and no rule can name an interval.
     """
     if not type(source).__module__.startswith("pandas"):
         return source
@@ -247,7 +245,7 @@ def _read_path(path: Path, text: Sequence[str]) -> tuple[pl.DataFrame, tuple[str
 
 
 def _check_files(files: Sequence[Path]) -> None:
-    """Refuse what is no table, or no honest one, before a file is read."""
+    """Refuse files that are not tables, or that misstate their size, before reading them."""
     for path in files:
         if path.suffix.lower() not in _SUFFIXES:
             raise InputError(
@@ -284,12 +282,12 @@ def is_dataset(source: Any) -> bool:
 
 
 def is_saved(path: Path) -> bool:
-    """Return whether a folder is what ``save_to_disk`` writes: a data set, or one a split."""
+    """Return whether ``save_to_disk`` wrote a folder: a data set, or one for each split."""
     return (path / _SPLITS).is_file() or all((path / name).is_file() for name in (_STATE, _INFO))
 
 
 def read_dataset(source: Any, numbers: Sequence[str] = ()) -> pl.DataFrame:
-    """Read the rows of a data set in memory, in its order; class labels as their names.
+    """Read the rows of a data set in memory, in its order; class labels become their names.
 
     Parameters
     ----------
@@ -300,15 +298,15 @@ def read_dataset(source: Any, numbers: Sequence[str] = ()) -> pl.DataFrame:
     Raises
     ------
     InputError
-        If it is several splits, or read as it comes.
+        If the data set has several splits, or is streamed.
     """
     if isinstance(source, Mapping):
         names = ", ".join(repr(str(name)) for name in source)
         raise InputError(f"this data set has the splits {names}: give one of them, as ds[...]")
     if not hasattr(source, "with_format") or not hasattr(source, "num_rows"):
         raise InputError(
-            f"a {type(source).__name__} of datasets is read as it comes: make a Dataset of the "
-            "rows that you want, such as Dataset.from_list(list(ds.take(1000)))"
+            f"a {type(source).__name__} of datasets is streamed; make a Dataset of the rows that "
+            "you want, such as Dataset.from_list(list(ds.take(1000)))"
         )
     # by its own format: the rows of one that was filtered or shuffled stand in another order
     table = source.with_format("arrow")[:]
@@ -377,7 +375,7 @@ def _choose_split(path: Path) -> Path:
 def _name_labels(
     table: pl.DataFrame, labels: Mapping[str, Any], numbers: Sequence[str]
 ) -> pl.DataFrame:
-    """Return class labels, which are stored as numbers from 0, as their names; -1 is no label."""
+    """Return the names of class labels, which are stored as numbers from 0; -1 is no label."""
     columns = []
     for name, names in labels.items():
         words = [str(each) for each in names] if isinstance(names, list | tuple) else []

@@ -1,9 +1,9 @@
-"""The size of a table, before it is read: what Parquet and Arrow files state of their parts.
+"""The size of a table before it is read, from the sizes that Parquet and Arrow files state.
 
-A small file may unpack to any size: equal values are counted, and compressed. Both formats say how
-much each part takes, so that a file which takes far more than it has is refused, and a table beyond
-memory is named. The layouts are those of https://parquet.apache.org/docs/file-format and
-https://arrow.apache.org/docs/format/Columnar.html.
+A small file may unpack to any size, because equal values are counted and compressed. Both formats
+state the size of each part. groundfault refuses a file that unpacks to far more than its size, and
+warns of a table larger than memory. For the layouts see
+https://parquet.apache.org/docs/file-format and https://arrow.apache.org/docs/format/Columnar.html.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _PACKED = (*PARQUET, ".arrow", ".feather", ".ipc")
 _COPIES = 2
 # a table that takes less does no harm, however small its file
 _SMALL_TABLE = 2 << 30
-# what a page or a buffer takes besides, so that a million empty ones are not looked through forever
+# extra bytes of a page or buffer, so that millions of empty ones are not read forever
 _PART = 1 << 10
 # bytes in memory of a value of each physical type of Parquet
 _WIDTHS = (1 / 8, 4, 8, 8, 4, 8, 16, 16)
 # types of Parquet whose values are of any length
 _TEXTS = (6, 7)
-# DELTA_BYTE_ARRAY leaves out what texts share with the one before: each may be as long as its page
+# DELTA_BYTE_ARRAY stores only differences from the text before: each may be as long as its page
 _DELTA_TEXTS = 7
 _ARROW_FILE = b"ARROW1"
 # kinds of Arrow's messages
@@ -53,9 +53,9 @@ _I32, _I64 = struct.Struct("<i"), struct.Struct("<q")
 
 
 def warn_of_size(files: Sequence[Path]) -> None:
-    """Warn where a table, read from these files, takes more memory than is free.
+    """Warn if a table from these files takes more memory than is free.
 
-    A process that needs more is killed without a word on most machines.
+    Most machines kill a process that needs more, without a message.
 
     Raises
     ------
@@ -77,12 +77,12 @@ def warn_of_size(files: Sequence[Path]) -> None:
 
 
 def measure_table(*files: Path) -> int:
-    """Return bytes that Parquet or Arrow files take in memory, from what their parts state.
+    """Return bytes that Parquet or Arrow files take in memory, from the stated sizes of parts.
 
     Raises
     ------
     InputError
-        If that is far more than the files have, a part is larger than memory, or a file is damaged.
+        If they take far more than the files have, a part exceeds memory, or a file is damaged.
     """
     free, claimed, parts = measure_free_memory(), 0.0, 0
     stored = sum(path.stat().st_size for path in files)
@@ -120,12 +120,12 @@ def _list_parts(path: Path) -> Iterator[tuple[int, float]]:
 
 
 def check_texts(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """Return a table whose texts fit into memory one by one: a file may hold one, named often.
+    """Return a table whose texts fit into memory, although a file may hold one text for many rows.
 
     Raises
     ------
     InputError
-        If they do not.
+        If the texts do not fit.
     """
     sizes = frame.select(pl.col(pl.String).str.len_bytes().cast(pl.UInt64).sum())
     total, free = sum(sizes.row(0)) if sizes.width else 0, measure_free_memory()

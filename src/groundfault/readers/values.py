@@ -1,4 +1,4 @@
-"""Values as logs write them, in the types of an observation."""
+"""Convert values in logs to the types of an observation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def list_names(tool: str) -> dict[str, Any]:
 def number(value: Any) -> float | None:
     """Return a finite number or a true/false as a float; None for anything else.
 
-    NaN and numbers in quotes are among the others.
+    NaN and numbers in quotes also give None.
     """
     if isinstance(value, (int, float)):  # also a true/false
         try:
@@ -37,7 +37,7 @@ def number(value: Any) -> float | None:
 
 
 def parse_number(value: Any) -> float | None:
-    """Return a number as `number` does, also one in quotes: a cell of CSV is text."""
+    """Return a number like `number`, also from a text, since cells of CSV are texts."""
     try:
         return number(float(value) if isinstance(value, str) else value)
     except ValueError:
@@ -45,16 +45,16 @@ def parse_number(value: Any) -> float | None:
 
 
 def settle(value: Any, reason: str | None = None) -> tuple[float | None, str]:
-    """Return the score and the status of an answer: no score where there is a reason for none.
+    """Return the score and the status of an answer; a reason replaces the score.
 
-    An answer that has neither is missing.
+    An answer without score and reason is missing.
     """
     score = None if reason else number(value)
     return score, reason or (Status.MISSING if score is None else Status.SCORED)
 
 
 def text(value: Any) -> str | None:
-    """Return a text as it is, texts of a list joined by `` | ``, anything else as JSON.
+    """Return a text unchanged, a list of texts joined by `` | ``, other values as JSON.
 
     None stays None.
     """
@@ -66,24 +66,24 @@ def text(value: Any) -> str | None:
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """Return a mapping as it is, and an empty one for anything else."""
+    """Return a mapping unchanged, and an empty mapping for other values."""
     return value if isinstance(value, dict) else {}
 
 
 def listing(value: Any) -> list[Any]:
-    """Return a list as it is, and an empty one for anything else."""
+    """Return a list unchanged, and an empty list for other values."""
     return value if isinstance(value, list) else []
 
 
 def dig(value: Any, *keys: str) -> Any:
-    """Return the value under a key of a key ... of nested mappings; None where there is none."""
+    """Return the value at a path of keys in nested mappings; None if it is missing."""
     for key in keys:
         value = mapping(value).get(key)
     return value
 
 
 def add_numbers(values: list[Any]) -> float | None:
-    """Return the sum of numbers; None where there are none, or one is no number."""
+    """Return the sum of numbers; None for an empty list, or if a value is not a number."""
     numbers = [n for value in values if (n := number(value)) is not None]
     return sum(numbers) if numbers and len(numbers) == len(values) else None
 
@@ -94,13 +94,13 @@ def drop_empty(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def texts_by(messages: Any, role: str) -> list[str]:
-    """Return the messages of one role in a conversation; parts that are no text are left out."""
+    """Return the messages of one role in a conversation; parts other than text are left out."""
     contents = [dig(m, "content") for m in listing(messages) if dig(m, "role") == role]
     return [words for content in contents if (words := _join_parts(content))]
 
 
 def last_by(messages: Any, role: str) -> str | None:
-    """Return the last message of one role in a conversation; None where it has none."""
+    """Return the last message of one role in a conversation; None without a message."""
     return next(reversed(texts_by(messages, role)), None)
 
 
@@ -113,8 +113,8 @@ def _join_parts(content: Any) -> str:
 
 
 def name_of(question: str) -> str:
-    """Return an id for a question whose log gives none.
+    """Return an id for a question without one in its log.
 
-    It is the first 16 hexadecimal digits of the SHA-256 of its text.
+    The id is the first 16 hexadecimal digits of the SHA-256 of the question.
     """
     return hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:16]
