@@ -285,7 +285,7 @@ def test_a_mapping_that_takes_failures_for_values_needs_a_scale(desk: Path):
             "which column is the example_id",
         ),
         ("[columns]\nexample_id = 'task'", "which column is the value"),
-        ("[statuses]\nlate = 'slow'", "status 'slow' is none of"),
+        ("[statuses]\nlate = 'slow'", "status 'slow' is not one of"),
         ("[wide]\ncolumns = ['a']", "takes models"),
         ("[colums]\na = 'b'", "not a mapping: Object contains unknown field"),
     ],
