@@ -279,8 +279,8 @@ def import_(
 
     It prints how many rows it read, and why others were left out. SOURCE is a log, a folder of
     logs, or a pattern in quotes. Logs of Inspect, lm-evaluation-harness, HELM, promptfoo, Every
-    Eval Ever and a dozen more are recognised by their content. Tables of another layout need --map; other commands read
-    one table with --outcome. Without -o nothing is written.
+    Eval Ever and a dozen more are recognised by their content. Tables of another layout need
+    --map; other commands read one table with --outcome. Without -o nothing is written.
 
     \b
     groundfault import logs/ -o evidence/

@@ -1,4 +1,4 @@
-"""Sequential audits: evidence that stays valid whenever you look, whatever you look at next.
+"""Sequential audits: evidence that stays valid whenever you look, for any choice of cases.
 
 `SequentialAudit` is the session: ask it for the next case, tell it the score.
 `groundfault.sequential.claims` says what it tests and how it may draw,

@@ -29,7 +29,7 @@ _WORDS = {
 def select_fields(
     query: Query, columns: Sequence[str] = (), score_column: str | None = None
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return what a person is shown of a case, and the columns that are hidden.
+    """Return the columns of a case that a person sees, and the hidden columns.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def select_fields(
     Raises
     ------
     InputError
-        If there is no such column.
+        If the column does not exist.
     """
     for name in columns if query.case else ():
         require_name("column", name, query.case, InputError)
@@ -56,7 +56,7 @@ def select_fields(
 
 
 def replay(pool: Pool) -> Scorer:
-    """Give the recorded score of each case; None where there is none.
+    """Give the recorded score of each case; None without one.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def model(
     fresh: bool = False,
     **options: Any,
 ) -> Scorer:
-    """Ask a language model, and score its answer: for cases that nobody has put to it yet.
+    """Ask a language model, and score its answer: for cases without an answer so far.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def model(
 def read_label(text: str) -> float | None:
     """Return the score that a person typed, 1 for a pass.
 
-    Words are read, and a share between 0 and 1 of what passed. A bare 1 or 0 is refused: in the
+    Words are read, and shares of passes between 0 and 1. A bare 1 or 0 is refused: in the
     tables of some it is a pass, in those of others a failure.
 
     Raises
@@ -202,7 +202,7 @@ def read_score(text: str, where: str, *, positive_is_good: bool = True) -> float
     Raises
     ------
     InputError
-        If it is neither a number in [0, 1] nor a word for one.
+        If it is not a number in [0, 1] or a word for one.
     """
     last = (text.strip().splitlines() or [""])[-1].strip()
     if last.lower() in _WORDS:

@@ -98,7 +98,7 @@ class Bet:
         Expected score if the null is wrong (``lr``): below the threshold for the model's null,
         above it otherwise.
     grid : sequence of float in (0, 1), optional
-        Several of them (``-ui``, ``-mix``).
+        Several alternatives (``-ui``, ``-mix``).
     eta : float >= 0
         Learning rate of ``-ui``.
     burn_in : int >= 1, optional

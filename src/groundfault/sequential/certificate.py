@@ -87,7 +87,7 @@ class PoolOutline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     generated : bool
         Whether the cases are fresh draws from generators, one a category.
     embedding : str
-        SHA-256 of the embedding; empty where there is none.
+        SHA-256 of the embedding; empty without one.
     sources : tuple of str
     hash : str
         SHA-256 of all but the sources.
@@ -128,7 +128,7 @@ class GroupCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def mean(self) -> float | None:
-        """Return the mean score of the labels; None where there is none."""
+        """Return the mean score of the labels; None without labels."""
         return self.total / self.score_count if self.score_count else None
 
     @property
@@ -185,7 +185,7 @@ class CertificateRound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Judgement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one person of an annotator panel said of the case of a round."""
+    """The judgement of one person of a panel on the case of a round."""
 
     step: int
     id: str
@@ -204,19 +204,19 @@ _FOUND = "failure mode found"
 # earlier version is written again to the byte
 @rename_members(group_results="groups")
 class Certificate(StoredResult, frozen=True, omit_defaults=True):
-    """What an audit may say, and everything it rests on.
+    """The claim of an audit, and the evidence for it.
 
     Attributes
     ----------
     version : int
         Of the layout; stored as ``groundfault_certificate``.
     groundfault_version : str
-        What made it.
+        Name and version of the program that made it.
     verdict : {"failure mode found", "audit passed", "inconclusive"}
     reason : str
         The grounds of the verdict, in a sentence.
     null : str
-        What "failure mode found" refutes, in a sentence.
+        The claim that "failure mode found" refutes, in a sentence.
     guaranteed : bool
         Whether the error rate is at most alpha; false where sampling is the paper's.
     log_wealth : pair
@@ -229,7 +229,7 @@ class Certificate(StoredResult, frozen=True, omit_defaults=True):
         SHA-256 of plan and pool.
     pool : PoolOutline
     rounds : tuple of CertificateRound
-        Group, draw, thresholds, what was bet on it, score, and both e-values of each.
+        Group, draw, thresholds, bets, score, and both e-values of each round.
     reviews : tuple of Judgement
         Of an annotator panel, in their order.
     ledger : LedgerPlace, optional
@@ -268,7 +268,7 @@ class Certificate(StoredResult, frozen=True, omit_defaults=True):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], source: str = "this") -> Certificate:
-        """Make a certificate of what its JSON holds; ``source`` names it in messages.
+        """Make a certificate from its JSON; ``source`` names it in messages.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Claims: what a sequential audit tests, how cases may be drawn for it, and the count of labels.
+"""Claims: hypotheses of a sequential audit, the allowed draws of cases, and the count of labels.
 
 ===================  ===========================  ======================  ==========================
 claim                the model's null             draws                   a score is tested against
@@ -104,7 +104,7 @@ class Claim:
     anywhere : bool
         Any set of cases may be named, not only a declared group.
     one_each : bool
-        Each round offers one fresh case of each category, and uses all of them up.
+        Each round offers one fresh case of each category, and uses up all offered cases.
     guaranteed : bool
         The error rate is at most alpha.
     """
@@ -259,7 +259,7 @@ class LabelCounts:
     ----------
     claim : Claim
     draws : Draws, optional
-        Left out where nothing is drawn.
+        Left out if no case is drawn.
 
     Attributes
     ----------
@@ -280,7 +280,7 @@ class LabelCounts:
         self._count()
 
     def _count(self) -> None:
-        """Count which groups are decided, whatever is scored next."""
+        """Count the groups that no later score can change."""
         self.below: Bools = np.asarray(is_refuted(self._rest(self._high)) & self.claim.conditional)
         self.reached: Bools = np.asarray((self._rest(self._low) <= 0.0) & self.claim.conditional)
 
@@ -291,7 +291,7 @@ class LabelCounts:
 
     @property
     def groups_below(self) -> list[str]:
-        """Return the names of the groups that are below the threshold whatever is scored next."""
+        """Return the names of groups that are below the threshold for any further scores."""
         return [self.claim.pool.groups[g] for g in np.flatnonzero(self.below)]
 
     def name_reached(self, claimed: set[str]) -> list[str]:

@@ -369,7 +369,7 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
 
     @property
     def confirmed(self) -> tuple[str, ...]:
-        """Return the names of what is confirmed so far; nothing that comes can take it back."""
+        """Return the names of confirmed candidates; later labels cannot take them back."""
         return tuple(itertools.compress(self.names, self.tests.confirmed))
 
     def find_rates(self, name: str) -> tuple[tuple[float, float], tuple[float, float]]:

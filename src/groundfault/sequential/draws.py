@@ -25,14 +25,14 @@ from groundfault.errors import LedgerError
 
 
 class SealedKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known of a random key.
+    """Public state of a random key.
 
     Attributes
     ----------
     hash : str
         SHA-256 of the key, written down before the first draw.
     key : str, optional
-        None as long as it is sealed.
+        None while it is sealed.
     """
 
     hash: str
@@ -94,7 +94,7 @@ def read_draws(seed: int | None, recorded: Any) -> Draws:
     Raises
     ------
     LedgerError
-        If there is neither, or the key is not the one that was hashed.
+        If both are missing, or the key is not the hashed one.
     """
     if seed is not None:
         return Draws.begin(seed)
@@ -108,7 +108,7 @@ def read_draws(seed: int | None, recorded: Any) -> Draws:
 
 
 def hash_key(key: str) -> str:
-    """Return the SHA-256 of a key, as it is written down before the first draw."""
+    """Return the SHA-256 of a key, which is written down before the first draw."""
     return hashlib.sha256(f"groundfault:{key}".encode()).hexdigest()
 
 

@@ -124,7 +124,7 @@ class StopEarly:
     async def complete_sample(
         self, id: str | int, epoch: int, scores: Mapping[str, SampleScore]
     ) -> None:
-        """Take a sample's score, and tell the audit what it waits for."""
+        """Take a sample's score, and give the audit the score it waits for."""
         # a case has one score: later epochs would let quick answers be chosen
         if epoch > 1:
             return
@@ -133,7 +133,7 @@ class StopEarly:
         self._tell()
 
     def lose_sample(self, id: str | int, epoch: int) -> None:
-        """Take in that a sample ended in an error: it has no score, and keeps nobody waiting.
+        """Take in that a sample ended in an error: it has no score, and the audit goes on.
 
         Nor does it where Inspect will try it again (``retry_on_error``): that is after all others.
         """

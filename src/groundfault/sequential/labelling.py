@@ -1,7 +1,7 @@
 """One labelling session: ask for a label, record it before the next, take it back, stop by a rule.
 
 `SequentialAudit`, `SequentialConfirmation`, the confirmation of a case and a seat on a panel are
-sessions. What they are asked in the shell, in the browser and from Python is the same."""
+sessions. Shell, browser and Python ask the same questions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Answer = Callable[[Query], float | Literal["back"] | None]
 
 
 class LabelSession(ABC, Generic[T]):
-    """Whatever asks for labels one at a time."""
+    """A session that asks for labels one at a time."""
 
     @property
     @abstractmethod
@@ -119,7 +119,7 @@ class RecordedSession(LabelSession[T]):
 
     @abstractmethod
     def _draw_event(self) -> Mapping[str, Any] | None:
-        """Draw the next round; return what is recorded of it, or None at the end."""
+        """Draw the next round; return its record, or None at the end."""
 
     @abstractmethod
     def _take_query(self, body: Mapping[str, Any]) -> None:
@@ -130,7 +130,7 @@ class RecordedSession(LabelSession[T]):
         """Count the score of the open query."""
 
     def _take_review(self, body: Mapping[str, Any]) -> None:
-        """Take in what one of several labellers says of the open query."""
+        """Take in the judgement of one of several labellers on the open query."""
 
     def _check_score(self, query: Query, score: Any) -> float | None:
         return check_score(score, query)
@@ -141,7 +141,7 @@ class RecordedSession(LabelSession[T]):
         Raises
         ------
         PlanError
-            If the policy asks for what the claim does not allow.
+            If the policy asks for a draw that the claim does not allow.
         """
         self.catch_up()
         # the case is drawn and the bet fixed on record before anyone sees the score: an e-process
@@ -253,7 +253,7 @@ class RecordedSession(LabelSession[T]):
         Raises
         ------
         LedgerError
-            If the round is not what the rounds before it make of it.
+            If the round does not follow from the rounds before it.
         """
         if entry.kind not in self.kinds:
             return
@@ -313,7 +313,7 @@ def check_score(score: Any, query: Query) -> float | None:
     Raises
     ------
     InputError
-        If it is neither None nor a number in [0, 1].
+        If it is not None or a number in [0, 1].
     """
     if score is None:
         return None

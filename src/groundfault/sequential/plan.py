@@ -1,4 +1,4 @@
-"""The plan of a sequential audit: what is fixed before the first score, and its hash."""
+"""The plan of a sequential audit: the settings fixed before the first score, and their hash."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def to_stored_names(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_stored_names(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings by today's names; those that have them already as they are."""
+    """Return settings by today's names; settings under these names are unchanged."""
     if "limit" not in settings or "burn_in" in settings:
         return dict(settings)
     return {_NEW_NAMES.get(name, name): value for name, value in settings.items()}

@@ -87,9 +87,9 @@ class Pool:
         instead, one each.
     members : bool array, shape (G, N)
     embedding : float64 array, shape (N, D), or None
-        What policies may learn from, besides groups.
+        Vectors that policies may learn from, besides groups.
     cases : polars.DataFrame, optional
-        A row a case, for whoever scores it.
+        A row a case, for the labeller.
     recorded : float64 array, shape (N,), or None
         Known scores to replay, NaN where there is none. No policy sees them, and they are no part
         of the hash.
@@ -142,7 +142,7 @@ class Pool:
             `groundfault.slicing.embedding`) or of lists; names or a glob of numeric columns; a
             table of the same ids; or a matrix, row by row.
         scores : str, optional
-            Column with recorded scores in [0, 1] to replay; empty where there is none.
+            Column with recorded scores in [0, 1] to replay; empty without one.
         positive_is_good : bool, optional
             Whether a score of 1 is a pass. Left out, it is, unless the column's name says
             otherwise: one called ``error`` or ``loss`` stops with both calls to choose from.
@@ -221,7 +221,7 @@ class Pool:
             An array of bool is a group; any other is a label, with a group for each of its levels.
         embedding : array of shape (N, D), optional
         scores : array of shape (N,), optional
-            Recorded scores in [0, 1], NaN where there is none.
+            Recorded scores in [0, 1], NaN without one.
         generated : bool
             See `from_table`.
 
@@ -351,7 +351,7 @@ class Pool:
         Raises
         ------
         InputError
-            If it is not the outline of a pool, or not what its hash says.
+            If it is not the outline of a pool, or its hash differs.
         """
         try:
             content = {key: outline[key] for key in ("ids", "groups", "generated", "embedding")}

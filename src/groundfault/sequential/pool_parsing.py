@@ -45,7 +45,7 @@ def read_ids(frame: pl.DataFrame, name: str | None, where: str) -> list[str]:
 
 
 def check_ids(ids: Sequence[str]) -> None:
-    """Raise `InputError` if there are none, or two are the same."""
+    """Raise `InputError` if there are no ids, or two are the same."""
     if not len(ids):
         raise InputError("the pool is empty: an audit needs one case or more")
     duplicates = [name for name, count in Counter(ids).items() if count > 1]
@@ -180,7 +180,7 @@ def read_scores(frame: pl.DataFrame, name: str, where: str) -> Floats:
 
 
 def check_scores(values: Any, rows: int, where: str) -> Floats:
-    """Return the scores as float64, NaN where there is none.
+    """Return the scores as float64, NaN without one.
 
     Raises
     ------

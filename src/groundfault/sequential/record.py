@@ -36,7 +36,7 @@ class Round:
     eligible : int
         Cases it was drawn from, uniformly.
     thresholds : Pair
-        What its score is tested against, under the model's null and the auditor's.
+        Thresholds of its score, under the model's null and the auditor's.
     if_fail, if_pass : Pair
         Log e-values after a score of 0 and of 1, which is all there is to know of the bets.
     closed : bool
@@ -78,7 +78,7 @@ class Round:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it."""
+        """Return the record as plain values."""
         return {
             **self.to_query_event(),
             "told": self.closed,
@@ -112,7 +112,7 @@ def write_pair(values: EProcessPair) -> list[float | str]:
 
 
 class AuditEvent(NamedTuple):
-    """One event of one audit: its number in the ledger, and what it says."""
+    """One event of one audit: its number in the ledger, and its content."""
 
     seq: int
     kind: str
@@ -120,7 +120,7 @@ class AuditEvent(NamedTuple):
 
 
 class LedgerPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The place of the rounds, the hash of the last event, and what else is recorded there.
+    """The place of the rounds, the hash of the last event, and other records of that place.
 
     Attributes
     ----------
@@ -189,7 +189,7 @@ class AuditRecord:
         return opened
 
     def _find_header(self) -> tuple[list[Event], Mapping[str, Any] | None]:
-        """Return all openings of audits, and with what this one was opened."""
+        """Return all openings of audits, and this audit's opening."""
         assert self.ledger is not None
         exists = "://" in self.ledger.place or Path(self.ledger.place).exists()
         openings = self.ledger.events(OPENED) if exists else []
@@ -217,7 +217,7 @@ class AuditRecord:
         return entry, [entry]
 
     def read_new(self) -> list[AuditEvent]:
-        """Return events of this audit written since the last look, by whichever process.
+        """Return events of this audit written since the last look, by any process.
 
         Raises
         ------
@@ -236,7 +236,7 @@ class AuditRecord:
         ]
 
     def check(self) -> LedgerPlace | None:
-        """Check the ledger; return what a certificate states of it, None in memory."""
+        """Check the ledger; return its state for a certificate, None in memory."""
         if self.ledger is None:
             return None
         self.ledger.check()

@@ -1,4 +1,4 @@
-"""The audit session: ask what to score next, tell the score, stop when either null has fallen."""
+"""The audit session: ask for the next case, tell its score, stop when either null has fallen."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from groundfault.sequential.two_null_test import EProcessPair, ModelWealth, TwoN
 @accept_stored_names
 @rename_members(rounds_told="labelled", tally="counts", choice="choose", prepare="draw_round")
 class SequentialAudit(RecordedSession[Verdict]):
-    """A sequential audit: valid whichever case is asked next, and whenever one stops.
+    """A sequential audit: valid for any choice of the next case, and whenever you stop.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class SequentialAudit(RecordedSession[Verdict]):
     threshold : float in (0, 1)
         The least mean score that a group has to have; 1 is a pass.
     budget : int, optional
-        Most cases to label, after which the audit ends; left out, all of them.
+        Most cases to label, after which the audit ends; left out, all cases.
     burn_in, alpha, policy, bet, **settings
         As in `SequentialPlan`.
     seed : int, optional
@@ -165,7 +165,7 @@ class SequentialAudit(RecordedSession[Verdict]):
         Raises
         ------
         InputError
-            If there is no such audit in it.
+            If the ledger does not hold the audit.
         """
         book = find_ledger(ledger)
         if book is None:
@@ -245,7 +245,7 @@ class SequentialAudit(RecordedSession[Verdict]):
         return Query(self.pool.groups[group], stake=False)
 
     def draw_round(self, query: Query) -> Round:
-        """Draw the case, and fix what is bet on it."""
+        """Draw the case, and fix the bets on it."""
         drawn = self._draw_case(query)
         # the bet is worked out for both outcomes before either is seen; scores in between use the
         # same stake
@@ -332,7 +332,7 @@ class SequentialAudit(RecordedSession[Verdict]):
         self._rounds.append(draft)
 
     def _redraw(self, body: Mapping[str, Any]) -> Round | None:
-        """Return the round as it is made now, from the group that the record says was chosen."""
+        """Return the round as computed now, from the recorded choice of the group."""
         is_warm_up = body["step"] <= self.plan.warm_up
         query = self.choose(None) if is_warm_up else read_query(body, len(self.pool))
         try:
@@ -408,7 +408,7 @@ class SequentialAudit(RecordedSession[Verdict]):
 
     @property
     def finished(self) -> bool:
-        """Return whether there is nothing more to ask."""
+        """Return whether the audit has no more cases to ask for."""
         if self.decided or self._is_over:
             return True
         return self.open is None and not self.counts.find_available().any()
@@ -445,7 +445,7 @@ class SequentialAudit(RecordedSession[Verdict]):
         return self.claim.null
 
     def certificate(self) -> Certificate:
-        """Return all that it takes to recompute the verdict, as it stands.
+        """Return the present certificate, from which the verdict can be recomputed.
 
         Raises
         ------

@@ -79,7 +79,7 @@ class StoppingForecast:
     Attributes
     ----------
     world : str
-        Where cases pass at what rate; elsewhere at that of the world without a failing group.
+        Pass rates by group; other groups pass at the rate of the world without a failing group.
     burn_in : int
     failure_rate, pass_rate, inconclusive_rate : float
         Shares of the replicates with each verdict.
@@ -152,7 +152,7 @@ def forecast_stopping(
     Raises
     ------
     PlanError
-        If an accuracy is outside [0, 1], there is no such group, or a number is out of range.
+        If an accuracy is outside [0, 1], a group does not exist, or a number is out of range.
     """
     base = 1 - (1 - plan.threshold) / 3 if base is None else base
     # a mild failure, and a plain one
@@ -241,7 +241,7 @@ def _simulate_audits(
 
 
 class _SimulatedAudit(SequentialAudit):
-    """An audit that records nothing, and works out bets for the scores that came alone."""
+    """An audit without a record, which computes bets for the scores that came alone."""
 
     def follow(self, steps: Iterable[tuple[Round, ModelWealth | None]]) -> None:
         """Take in scored rounds of an audit that drew alike, until this one ends.

@@ -1,4 +1,4 @@
-"""Results that have a JSON with a version of its layout, and that of a confirmation."""
+"""Results stored as JSON with a version of the layout, and the result of a confirmation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from groundfault.errors import InputError
 
 
 class StoredResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A result as it is stored; unknown fields are refused.
+    """A stored result; unknown fields are refused.
 
     A result that says more than is checked would be trusted. A change that a reader of the old
     layout would misread raises the version, and `from_dict` brings earlier ones up to date.
@@ -30,7 +30,7 @@ class StoredResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     LAYOUT : int
         Version of the layout that is written. Without a version, 1 is read.
     NOUN, TITLE : str
-        What it is, in messages: in two words, and in full.
+        Its name in messages: in two words, and in full.
     """
 
     KEY: ClassVar[str]
@@ -51,7 +51,7 @@ class StoredResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], source: str = "this") -> Self:
-        """Make a result of what its JSON holds; ``source`` names it in messages.
+        """Make a result from its JSON; ``source`` names it in messages.
 
         Raises
         ------
@@ -144,9 +144,9 @@ class Confirmation(StoredResult, frozen=True, kw_only=True):
     confirmed : tuple of str
         Names of the survivors that are confirmed.
     opening : str, optional
-        What the ledger knows of the holdout; None where there is no ledger, or nothing was opened.
+        The ledger's state of the holdout; None without a ledger, or if it was never opened.
     corrections : int, optional
-        How many labels were taken back, in each test that they served; left out where none was.
+        How many labels were taken back, in each test that they served; left out if none was.
     """
 
     KEY = "groundfault_confirmation"

@@ -51,7 +51,7 @@ CERTIFICATE, CONFIRMATION = "certificate.json", "confirmation.json"
 
 
 def verify_confirmation(path: str | Path, *, ledger: LedgerChoice = True) -> Verification:
-    """Check the pages beside a confirmation's JSON, its sentences, and what the ledger holds of it.
+    """Check the pages beside a confirmation's JSON, its sentences, and its record in the ledger.
 
     Its e-values are not computed again: they take the evidence.
 
@@ -102,7 +102,7 @@ def _contradict_itself(confirmation: Confirmation) -> Iterator[str]:
 
 
 def _count_labels(confirmation: Confirmation, book: Ledger) -> VerificationCheck:
-    """Compare the number of labels with those that a ledger holds."""
+    """Compare the number of labels with the ledger's number."""
     state = partial(VerificationCheck, "ledger")
     try:
         book.check()
@@ -122,7 +122,7 @@ def _count_labels(confirmation: Confirmation, book: Ledger) -> VerificationCheck
 def check_result_pages(
     path: Path, result: Certificate | Confirmation, absent: CheckStatus
 ) -> VerificationCheck:
-    """Make a result's files again, and compare them with those of its folder.
+    """Make a result's files again, and compare them with the files of its folder.
 
     Parameters
     ----------
@@ -149,11 +149,11 @@ def check_record(
     ----------
     certificate : Certificate
     book : Ledger or None
-        The ledger to ask; None where there is none that may be asked.
+        The ledger to ask; None if there is none.
     draws : Draws or None
         None where their key is not known; then no round can be repeated.
     absent : {"unchecked", "waived"}
-        The status where there is no ledger, or the certificate says that there was none.
+        The status without a ledger, or if the certificate says that there was none.
     """
     state, stated = partial(VerificationCheck, "ledger"), certificate.ledger
     if stated is None:
@@ -188,7 +188,7 @@ def check_record(
 def _contradict(
     certificate: Certificate, events: list[Event], draws: Draws | None
 ) -> Iterator[str]:
-    """Yield whatever the events hold that the certificate does not state."""
+    """Yield contents of events that the certificate does not state."""
     stated, seal = certificate.ledger, certificate.seal
     assert stated is not None
     openings = [event for event in events if event.kind == OPENED]
@@ -226,7 +226,7 @@ def compare_results(certificate: Certificate, state: SequentialAudit) -> list[st
 
 
 def read_key(book: Ledger | None, seal: str) -> Mapping[str, Any]:
-    """Return the key of an audit's draws as a ledger holds it; empty where there is none."""
+    """Return the key of an audit's draws from a ledger; empty without one."""
     try:
         bodies = [] if book is None else [event.body for event in book.events(OPENED)]
     except (InputError, LedgerError):
@@ -248,7 +248,7 @@ def _select_stable(certificate: Certificate) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class CertificateCheck(Verification):
-    """Whether a certificate can be relied on, and what speaks for it.
+    """The trust in a certificate, and the checks behind it.
 
     Attributes
     ----------

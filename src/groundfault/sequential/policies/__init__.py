@@ -1,4 +1,4 @@
-"""Policies: what to observe next. One a file; `get` finds one by name.
+"""Policies choose the next case. One a file; `get` finds one by name.
 
 A policy says where to look and what it claims to see there. It never draws the case, and sees a
 score only once the audit has it. A `History` goes in, a `Query` comes out; nothing else passes."""
@@ -23,7 +23,7 @@ NAMES = tuple(_REGISTRY.built_in)
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """What to observe next: a policy fills in the first five fields, the audit the others.
+    """The next observation: a policy fills in the first five fields, the audit the others.
 
     Attributes
     ----------
@@ -194,7 +194,7 @@ class History:
 
     @cached_property
     def strata(self) -> Bools:
-        """Return which groups are less than all cases; all groups, where none is."""
+        """Return which groups are less than all cases; all groups if no group is."""
         part = ~self.members.all(axis=1)
         return np.asarray(part if part.any() else ~part)
 
@@ -205,7 +205,7 @@ class History:
 
     @cached_property
     def means(self) -> Floats:
-        """Return the means of these scores; NaN where there is none."""
+        """Return the means of these scores; NaN without scores."""
         totals = self.members[:, self._positions_with_score] @ self.scores[~np.isnan(self.scores)]
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(totals / self.counts)
@@ -217,12 +217,12 @@ class History:
 
 @runtime_checkable
 class Policy(Protocol):
-    """Says what to observe next.
+    """Chooses the next observation.
 
     Attributes
     ----------
     name : str
-        What it is, settings included: the name is what the plan's seal covers.
+        Its name, settings included; the plan's seal covers the name.
 
     Notes
     -----
@@ -240,12 +240,12 @@ class Policy(Protocol):
 def get(name: str) -> Policy:
     """Return the policy of that name, built in or from the entry points ``groundfault.policies``.
 
-    What follows a colon is the policy's argument: ``oracle:domain=Chemistry``.
+    Text after a colon is the policy's argument: ``oracle:domain=Chemistry``.
 
     Raises
     ------
     PlanError
-        If there is none, or the argument is missing or too much.
+        If the policy does not exist, or lacks an argument, or takes none.
     """
     plain, colon, argument = name.partition(":")
     factory = _REGISTRY.get(plain)
@@ -278,7 +278,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Stratified:
-    """Draw a group uniformly among those with cases left, then a case uniformly inside it.
+    """Draw a group uniformly among groups with cases left, then a case uniformly inside it.
 
     It claims that the group fails when the scores seen in it so far have a mean below the
     threshold. (The paper's stratified auditor counts every round against itself, so that any model
@@ -320,7 +320,7 @@ class Oracle:
         Raises
         ------
         PlanError
-            If there is no such group.
+            If the group does not exist.
         """
         require_name("declared group", self.group, history.groups)
         if history.open[history.groups.index(self.group)]:
@@ -331,7 +331,7 @@ class Oracle:
 
 @dataclass(frozen=True)
 class Absent:
-    """Stands for a policy where nothing is asked."""
+    """Stands for a policy if no case is asked for."""
 
     name: str
 

@@ -80,7 +80,7 @@ def train(
         Epochs in increasing order.
     members : int
     seed : int
-        Of the first weights, the same whatever n is, and of the order of cases.
+        Seed of the first weights and of the order of cases, independent of n.
 
     Returns
     -------
@@ -317,7 +317,7 @@ class _EnsembleState:
     loss: Floats = field(default_factory=lambda: np.zeros((len(_EPOCHS), len(_WIDTHS))))
 
     def leads_to(self, inputs: Singles, positions: Places, scores: Singles) -> bool:
-        """Return whether these scores begin with those that this is trained on."""
+        """Return whether these scores begin with the scores it was trained on."""
         count = len(self.positions)
         same = np.array_equal(positions[:count], self.positions) and np.array_equal(
             scores[:count], self.scores

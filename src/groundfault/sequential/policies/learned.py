@@ -1,4 +1,4 @@
-"""Learned: claim the group whose test is expected to gain most, by what a learner predicts."""
+"""Learned: claim the group whose test is expected to gain most, as a learner predicts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PAPERS_LENGTH = 19.5  # root mean squared length of the embeddings in the paper
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """N cases as learners see them, of C kinds. Nothing here knows a score.
+    """N cases as learners see them, of C kinds, without scores.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Features:
 
     @cached_property
     def cells(self) -> Cells:
-        """Return the C kinds of cases: without an embedding those of the same groups are alike."""
+        """Return the C kinds of cases: without an embedding, cases of the same groups are alike."""
         if self.embedding is None:
             return Cells.of(self.members)
         return Cells(np.arange(self.members.shape[1]), self.members)
@@ -169,7 +169,7 @@ class PreLearned:
     _last: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def ask(self, history: History, rng: np.random.Generator) -> Query | None:  # noqa: ARG002
-        """Return the lowest prediction among what is left.
+        """Return the lowest prediction among cases that are left.
 
         Raises
         ------
@@ -217,7 +217,7 @@ def claim_lowest(history: History, predictions: Floats) -> Query | None:
 
 
 def predict_by_ridge(history: History, rounds: Places, penalty: float = 1.0) -> Floats:
-    """Return the scores of all cases predicted from those of some rounds: float64, shape (N,).
+    """Return scores of all cases, predicted from the scores of some rounds: float64, shape (N,).
 
     Groups, and the embedding where there is one, weigh the same: each is scaled to a mean squared
     length of one.
@@ -263,7 +263,7 @@ class LabelledData:
     scores : float64 array, shape (n,)
         In [0, 1].
     threshold : float
-        What is expected where nothing is known.
+        The expected score of a case without any information.
     ahead : float64 array, shape (C,), or float
         Logits of each kind beyond the threshold's, before any score.
     """
@@ -420,7 +420,7 @@ class Learned:
     _features: Cache = field(default_factory=Cache, init=False, repr=False, compare=False)
 
     def ask(self, history: History, rng: np.random.Generator) -> Query | None:
-        """Return the group of largest gain; None where none is left that could fall short."""
+        """Return the group of largest gain; None if no group can fall short any more."""
         has_score = ~np.isnan(history.scores)
         positions, scores = history.positions[has_score], history.scores[has_score]
         features = self._features.of(history)
