@@ -62,10 +62,10 @@ def make_parts(rates: dict[str, float]) -> Evidence:
 def test_benchmarks_that_fail_very_differently_are_pointed_out() -> None:
     evidence = make_parts({"gsm8k": 0.1, "crux": 0.8, "bfcl": 0.3, "math": 0.5, "arc": 0.2})
     report = groundfault.audit(evidence)
-    assert report.parts.startswith("The parts that 'task' names fail very differently: crux ")
+    assert report.parts.startswith("The values of 'task' fail at very different rates: crux ")
     assert "..." in report.parts
-    assert report.parts.endswith("--within task asks what fails inside each of them.")
-    assert "fail very differently" in report.to_markdown()
+    assert report.parts.endswith("To search inside each of them, add --within task.")
+    assert "fail at very different rates" in report.to_markdown()
     fixed = groundfault.audit(evidence, Plan(within=("task",)))
     assert not fixed.parts
     assert any(hint.startswith("'task' held fixed") for hint in fixed.hints)

@@ -88,7 +88,7 @@ def test_it_is_short_for_one_model_and_for_ten(models: int) -> None:
         "Read correct as 1, incorrect as 0, and 1 is a pass.",
         "Not used in rules: serial." if models == 1 else "Models 10",
         "· question: Question",
-        "At most one list in ten like this holds a false mode",
+        "The chance of a false mode in this list is at most 10%",
         "next: groundfault open out",
     ):
         assert part in text, part
@@ -132,12 +132,12 @@ def test_nobody_has_to_know_statistics_to_read_it(one: Report, nothing: Report) 
 def test_nothing_found_shows_failures_and_says_what_is_excluded(nothing: Report) -> None:
     text = " ".join(printed(nothing).split())
     assert text.startswith("No failure mode stands out")
-    assert text.count("Such as q") == 3
-    assert "A rule that holds for a tenth of the examples and fails in" in text
-    assert "would have been named four times in five." in text
-    assert text.index("A rule that holds") < text.index("Such as q")
+    assert text.count("For example q") == 3
+    assert "A problem in 10% of the examples is found four times in five if" in text
+    assert "is found four times in five if" in text
+    assert text.index("A problem in") < text.index("For example q")
     page = Page(html(make_page(nothing))).text
-    assert page.index("A rule that holds") < page.index("Typical failures")
+    assert page.index("A problem in 10%") < page.index("Typical failures")
     assert nothing.sample
     without = audit(strength=0.0, texts=False)
     assert not without.sample
@@ -151,7 +151,7 @@ def test_examples_without_texts_show_attributes_and_left_out_columns_a_reason() 
     report = groundfault.audit(Evidence.from_table(table, outcome="error"), ledger=None)
     text = " ".join(printed(report).split())
     assert "Not used in rules: row; turns (they hold or describe the model's answer)." in text
-    assert re.search(r"Such as \d+ · lang: (de|en) · turns: \d", text)
+    assert re.search(r"For example \d+ · lang: (de|en) · turns: \d", text)
 
 
 def test_attributes_are_told_whole_and_which_way_outcomes_are_read() -> None:
@@ -178,7 +178,7 @@ def test_where_no_rule_could_be_named_a_sentence_says_why_or_what_is_excluded() 
     evidence = Evidence.from_table(table, id="id", model="model", outcome="error")
     text = " ".join(printed(groundfault.audit(evidence, ledger=None)).split())
     assert text.startswith("No failure mode stands out")
-    assert "would have been found four times in five" in text
+    assert "is found four times in five if it fails" in text
     varying = pl.DataFrame({**apart, "id": [i // 2 for i in range(600)], "lang": table["lang"]})
     evidence = Evidence.from_table(varying, id="id", model="model", outcome="error")
     text = " ".join(printed(groundfault.audit(evidence, ledger=None)).split())
@@ -231,14 +231,14 @@ def test_trust_is_one_line_and_follows_the_ledger(one: Report) -> None:
     def trust(opening: RecordedOpening | None, **changes: object) -> str:
         return describe_trust(Outline(structs.replace(one, ledger=opening, **changes)), "")
 
-    start = "At most one list in ten like this holds a false mode"
+    start = "The chance of a false mode in this list is at most 10%"
     assert trust(None) == f"{start}, if this is a first look."
     assert trust(look(1, 0.1)) == f"{start}."
     assert trust(look(2, 0.1, 0.1)) == (
-        "At most one list in five like this holds a false mode over 2 looks."
+        "The chance of a false mode in this list is at most 20% over 2 looks."
     )
     assert trust(look(2, 0.1, 0.05)) == (
-        "At most 15% of lists like this hold a false mode over 2 looks."
+        "The chance of a false mode in this list is at most 15% over 2 looks."
     )
     assert trust(look(2, 0.1, None)).startswith("No error level holds any more after 2 looks")
     # no theorem where neighbours may belong together
@@ -274,7 +274,7 @@ def test_a_brief_has_a_chart_three_examples_and_no_hash(models: int, tmp_path: P
     page = Page(html(make_brief(report)))
     assert page.errors == []
     text = page.text
-    for part in ("topic is refund", "Failure rate", "Question", "one list in ten"):
+    for part in ("topic is refund", "Failure rate", "Question", "is at most 10%"):
         assert part in text, part
     assert ("m2: " in text) == (models > 1)
     for word in ("SHA", "family-wise", "p =", "--why", "lift", "max-t", report.hashes.evidence):
@@ -291,7 +291,7 @@ def test_a_brief_names_the_model_of_a_rate_and_begins_with_what_is_excluded(
     many = Page(html(make_brief(audit(3)))).text
     assert re.search(r"(every model|m\d): \d+% wrong", many)
     text = Page(html(make_brief(nothing))).text
-    assert text.index("would have been named") < text.index("Question ")
+    assert text.index("is found four times") < text.index("Question ")
 
 
 def test_a_brief_is_exported(one: Report, tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def test_the_first_screen_answers_in_order(plain: Report) -> None:
         "91% wrong (63 of 69), against 22% elsewhere.",
         "3. digits is 3 or more",
         "and 4 more",
-        "At most one list in ten like this holds a false mode",
+        "The chance of a false mode in this list is at most 10%",
         "Report: out.html · next: groundfault open .",
     ]
     places = [text.index(part) for part in order]
@@ -234,8 +234,8 @@ def test_without_modes_it_says_what_one_would_have_needed(plain: Report) -> None
     nothing = flat(printed(structs.replace(report, findings=())))
     assert nothing.startswith("No failure mode stands out")
     assert "No failure mode was" not in nothing
-    excluded = "A rule that holds for 5% of the examples and fails in 52% would have been named"
-    assert f"{excluded} four times in five." in nothing
+    excluded = "A problem in 5% of the examples is found four times in five if 52% of them fail"
+    assert f"{excluded}." in nothing
     untested = structs.replace(with_modes(plain, classes=()), findings=())
     assert flat(printed(untested)).startswith("No rule could be tested")
 
@@ -388,7 +388,10 @@ def test_where_it_does_better_is_listed_apart_and_not_counted(plain: Report) -> 
     assert [f.name for f in outline.strengths] == ["f1"]
     assert all(group.lead.name != "f1" for group in outline.groups)
     confirmed = len(plain.confirmed)
-    assert f"{confirmed} confirmed ({confirmed - 1} of more failures, 1 of fewer)," in outline.tally
+    assert (
+        f"{confirmed} confirmed ({confirmed - 1} with more failures, 1 with fewer),"
+        in outline.tally
+    )
     assert outline.headline.startswith(f"{confirmed - 1} confirmed finding")
     for text in (flat(printed(plain, why=True)), Page(html(plain)).text):
         assert "Where it does better: f1 (" in text
@@ -495,12 +498,13 @@ def test_each_mode_shows_its_rule_numbers_and_examples(hostile: Report) -> None:
     for part in (
         "prompt ~* '\\bnot\\b'",
         "82% to 96%",
-        "p = 0.0001, corrected for the whole search of 23,000",
-        "p = 0.003, corrected in the same way, among examples that are in the same earlier modes",
+        "p = 0.0001, corrected for the search of 23,000 rules",
+        "p = 0.003, corrected in the same way, comparing only examples that match the same "
+        "earlier modes",
         "(96% of the same examples): ",
         "Fails",
-        "Passes, although the rule holds",
-        "Just outside: one condition does not hold",
+        "Passes, although it matches the rule",
+        "Near misses: one condition does not match",
         "family-wise error at most 10% over all rules that could have been listed",
         "which is validated by simulation",
     ):
@@ -583,5 +587,5 @@ def test_modes_that_other_rows_judged_say_so(plain: Report) -> None:
     report = with_modes(plain, make_mode(), searched=20_000)
     assert "20,000 rows drawn by their ids proposed" in ModeOutline(report).guarantee
     text = flat(markdown(report))
-    assert "corrected, if failures were as frequent" in text
+    assert "corrected, for equal failure rates" in text
     assert "without a holdout" not in text

@@ -449,7 +449,7 @@ def test_terminal_takes_no_markup_from_data(hostile: Report) -> None:
     assert "\x1b" not in said
     assert "\u202e" not in said
     assert "Report: out/[bold]report.html · next: groundfault open out" in said
-    assert "holds a false finding over 2 looks" in said
+    assert "over 2 looks" in said
     assert "3 confirmed findings, in 2 groups" in said.splitlines()[0]
 
 

@@ -185,8 +185,8 @@ def _list_parts(results: AuditResults) -> Iterator[str]:
             ends = [f"{value} {rate:.0%}" for value, rate in (*rates[:2], *rates[2:][-2:])]
             ends[2:2] = ["..."] if len(rates) > 4 else []
             yield (
-                f"The parts that {column.name!r} names fail very differently: {', '.join(ends)}. "
-                f"--within {column.name} asks what fails inside each of them."
+                f"The values of {column.name!r} fail at very different rates: {', '.join(ends)}. "
+                f"To search inside each of them, add --within {column.name}."
             )
 
 

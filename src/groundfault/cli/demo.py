@@ -240,7 +240,7 @@ def _look_closer(report: Report, table: Path) -> Page:
         sections=(
             Section(
                 "An explanation that does not hold up",
-                f"Of the prompts that say please, {rates}: {polite.reason}.",
+                f"Of the prompts that say please, {rates}. The difference may be chance.",
             ),
             Section("The truth", compare_with_truth(first, pl.read_parquet(table))),
         ),
@@ -261,8 +261,8 @@ def compare_with_truth(mode: Mode, table: pl.DataFrame) -> str:
     inside = mode.holds(table)
     both = int((inside & unseen).sum())
     return (
-        f"What the audit was not told: in training the model never saw {MEANING} "
-        f"({NEVER_SEEN}). Of the {inside.sum():,} prompts of the first failure mode "
-        f"{both / int(inside.sum()):.0%} are of that kind, and of all {unseen.sum():,} prompts of "
-        f"that kind it covers {both / int(unseen.sum()):.0%}."
+        f"The audit was not told this: in training the model never saw {MEANING} "
+        f"({NEVER_SEEN}). {both / int(inside.sum()):.0%} of the {inside.sum():,} prompts of the "
+        f"first failure mode are of that kind, and the mode covers {both / int(unseen.sum()):.0%} "
+        f"of all {unseen.sum():,} such prompts."
     )

@@ -288,8 +288,8 @@ def _draw(mode: Mode, column: str, name: str) -> Figure:
         for point, on in zip(points, _find_inside(mode, points), strict=True)
     ]
     title = words.clean(column)
-    others = " for which the rest of the rule holds" if len(mode.conditions) > 1 else ""
-    caption = f"Failure rate by {title}, of examples{others}; above each bar, how many these are."
+    others = " that match the rest of the rule" if len(mode.conditions) > 1 else ""
+    caption = f"Failure rate by {title}, of examples{others}; above each bar, their number."
     return draw_bars(bars, name, title, caption)
 
 
@@ -395,7 +395,7 @@ def draw_cuts(findings: Iterable[Finding], lead: Finding, name: str) -> Figure |
         if n > 0:
             bars.append(DoseBar(label, max(errors, 0.0) / n, n, holds))
     title = words.clean(cut.column)
-    caption = f"Failure rate by {title}, of all units; above each bar, how many these are."
+    caption = f"Failure rate by {title}, of all units; above each bar, their number."
     return draw_bars(bars, name, title, caption)
 
 

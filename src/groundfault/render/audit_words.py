@@ -347,7 +347,9 @@ class Outline:
             return tally
         weaknesses = words.count(len(self.report.weaknesses))
         start, _, end = tally.partition(",")
-        return f"{start} ({weaknesses} of more failures, {words.count(strengths)} of fewer),{end}"
+        return (
+            f"{start} ({weaknesses} with more failures, {words.count(strengths)} with fewer),{end}"
+        )
 
     @property
     def better_title(self) -> str:

@@ -18,7 +18,7 @@ from groundfault.readers.account import compare_official
 from groundfault.render import mode_page, words
 from groundfault.render.audit_words import Outline
 from groundfault.render.highlights import quote_example
-from groundfault.render.mode_words import NUMBERS, TOO_FEW, ModeOutline
+from groundfault.render.mode_words import TOO_FEW, ModeOutline
 from groundfault.render.page import Content, Statements, notice, small
 
 WHY, VERIFY = "How sure, and why", "Verify"
@@ -95,18 +95,16 @@ def describe_excluded(outline: Outline) -> str:
         if lift is None or report.change is not None:
             return TOO_FEW if search is not None and report.unused else ""
         return (
-            f"A group of {words.level(report.power.prevalence)} of the {unit} that fails "
-            f"{100 * lift:.0f} points more often than the rest would have been found four times "
-            "in five."
+            f"A group of {words.level(report.power.prevalence)} of the {unit} is found four times "
+            f"in five if it fails {100 * lift:.0f} points more often than the rest."
         )
     needs = [(float(share), rate) for share, rate in search.detectable.items() if rate is not None]
     if not needs:
         return TOO_FEW
     share, rate = min(needs, key=lambda pair: abs(pair[0] - _USUAL_SHARE))
-    part = words.level(share) if share != _USUAL_SHARE else "a tenth"
     return (
-        f"A rule that holds for {part} of the {unit} and fails in "
-        f"{words.rate(rate)} would have been named four times in five."
+        f"A problem in {words.level(share)} of the {unit} is found four times in five if "
+        f"{words.rate(rate)} of them fail."
     )
 
 
@@ -147,12 +145,8 @@ def describe_trust(outline: Outline, details: str = "--why") -> str:
     why = f" (one assumption: {details})" if is_assumed and details else ""
     if not is_family:
         return f"On average at most {words.level(level)} of such findings are false{looks}{first}."
-    lists, share = f"{words.level(level)} of lists like this hold", Fraction(str(level))
-    if share.numerator == 1:
-        one_in = share.denominator
-        number = NUMBERS[one_in] if one_in < len(NUMBERS) else words.count(one_in)
-        lists = f"one list in {number} like this holds"
-    return f"At most {lists} a false {noun}{looks}{first}{why}."
+    chance = f"The chance of a false {noun} in this list is at most {words.level(level)}"
+    return f"{chance}{looks}{first}{why}."
 
 
 def name_next(path: object) -> str:

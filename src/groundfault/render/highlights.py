@@ -166,7 +166,7 @@ def quote_example(sample: tuple[ModeExample, ...]) -> str:
     if example is None or not example.texts:
         return ""
     parts = [f"{words.clean(name)}: {text}" for name, text in pick_texts(example)]
-    return " · ".join([words.clean(f"Such as {example.id}"), *parts])
+    return " · ".join([words.clean(f"For example {example.id}"), *parts])
 
 
 def pick_texts(example: ModeExample) -> Iterator[tuple[str, str]]:

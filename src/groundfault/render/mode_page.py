@@ -68,8 +68,8 @@ _LONG_OPENING = 80
 
 _SIDES: dict[Side, str] = {
     "failing": "Fails",
-    "passing": "Passes, although the rule holds",
-    "near": "Just outside: one condition does not hold",
+    "passing": "Passes, although it matches the rule",
+    "near": "Near misses: one condition does not match",
 }
 
 
@@ -133,7 +133,7 @@ def _tabulate_models(outline: ModeOutline, terminal: bool) -> Table:
         meaning = f"{row.meaning} (only {row.only})" if row.only else row.meaning
         each = (f"{words.rate(cells[m].rate)}{_MARKS[cells[m].mark]}" for m in shown)
         sample = outline.report.modes[numbers[0] - 1].sample
-        such = () if terminal else (quote_example(sample).removeprefix("Such as "),)
+        such = () if terminal else (quote_example(sample).removeprefix("For example "),)
         rows.append((words.clean(meaning), words.count(row.n), *each, str(numbers[0]), *such))
     anchors = [f"mode-{row[-1 if terminal else -2]}" for row in rows]
     total = ("all", words.count(outline.report.n))
@@ -288,8 +288,8 @@ def _expect(mode: Mode) -> str:
     if mode.corrected is None or words.rate(mode.corrected) == words.rate(mode.rate):
         return ""
     return (
-        f"; expect {words.rate(mode.corrected)} of new examples, because chosen rules look worse "
-        "than they are"
+        f"; expect {words.rate(mode.corrected)} of new examples, because a chosen rule looks worse "
+        "than it is"
     )
 
 
@@ -321,7 +321,7 @@ def _remark_change(
     yield level, f"{ends} points: the change, for this rule alone"
     yield (
         "Against chance",
-        f"p {equal_p(mode.p_marginal)}, corrected for the whole search of {rules}, if the two runs "
+        f"p {equal_p(mode.p_marginal)}, corrected for the search of {rules} rules, if the two runs "
         f"could be swapped within {units}",
     )
     yield (
@@ -341,17 +341,17 @@ def _remark_rate(
         f"{words.span(mode.interval)}: the failure rate inside, for this rule alone{_expect(mode)}",
     )
     # where other rows proposed it, no rule beside it could have been tested in its place
-    whole = "" if outline.search.searched is not None else f" for the whole search of {rules}"
+    whole = "" if outline.search.searched is not None else f" for the search of {rules} rules"
     yield (
         "Against chance",
-        f"p {equal_p(mode.p_marginal)}, corrected{whole}, if failures were as frequent inside as "
+        f"p {equal_p(mode.p_marginal)}, corrected{whole}, for equal failure rates inside and "
         "outside",
     )
     if one.earlier:
         yield (
             "Beyond earlier modes",
-            f"p {equal_p(mode.p_conditional)}, corrected in the same way, among {one.report.unit}s "
-            "that are in the same earlier modes",
+            f"p {equal_p(mode.p_conditional)}, corrected in the same way, comparing only "
+            f"{one.report.unit}s that match the same earlier modes",
         )
 
 

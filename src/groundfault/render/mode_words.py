@@ -454,5 +454,5 @@ def describe_stability(mode: Mode) -> str:
     """
     share = mode.stability or 0.0
     word = "stable" if share >= _STABLE else "near the bar"
-    ways = "; one of several ways to say it" if mode.alternatives else ""
-    return f"{word}: it stands in {share:.0%} of samples of nine tenths of the examples{ways}"
+    ways = "; other rules match nearly the same examples" if mode.alternatives else ""
+    return f"{word}: found again in {share:.0%} of random samples of 90% of the examples{ways}"
