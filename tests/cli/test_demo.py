@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import io
-import re
 import socket
 from pathlib import Path
 from types import ModuleType
@@ -89,13 +88,13 @@ def test_examples_are_real_and_stand_on_the_right_side(run: tuple[str, Path]) ->
 def test_it_names_an_explanation_that_does_not_hold_up(run: tuple[str, Path]) -> None:
     text = " ".join(run[0].split())
     assert "An explanation that does not hold up Of the prompts that say please, 2" in text
-    assert ": not beyond what chance gives" in text
+    assert ". The difference may be chance." in text
 
 
 def test_it_ends_with_the_truth(run: tuple[str, Path]) -> None:
     last = " ".join(run[0].split()).rpartition("The truth")[2]
     assert NEVER_SEEN in last
-    assert re.search(r"Of the 180 prompts of the first failure mode 100% are of that kind", last)
+    assert "100% of the 180 prompts of the first failure mode are of that kind" in last
 
 
 def test_the_table_is_left_beside_the_report(run: tuple[str, Path]) -> None:
@@ -108,15 +107,15 @@ def test_the_truth_counts_a_mode_that_is_broader() -> None:
     sentence = compare_with_truth(make_mode("task = 'add' OR number_style = 'words'"), TABLE)
     words = TABLE["number_style"] == "words"
     inside = words | (TABLE["task"] == "add")
-    assert f"Of the {inside.sum():,} prompts" in sentence
-    assert f"{words.sum() / inside.sum():.0%} are of that kind" in sentence
-    assert "it covers 100%" in sentence
+    assert f"of the {inside.sum():,} prompts" in sentence
+    assert f"{words.sum() / inside.sum():.0%} of the" in sentence
+    assert "the mode covers 100%" in sentence
 
 
 def test_the_truth_counts_a_mode_that_misses_it() -> None:
     sentence = compare_with_truth(make_mode("task = 'logic'"), TABLE)
-    assert "0% are of that kind" in sentence
-    assert "it covers 0%" in sentence
+    assert "0% of the" in sentence
+    assert "the mode covers 0%" in sentence
 
 
 def test_the_table_is_small_and_described() -> None:
