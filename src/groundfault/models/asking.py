@@ -34,14 +34,9 @@ _MIN_VARIABLE = 16
 _PATIENCE = 0.2
 
 
-class AskOptions(TypedDict, total=False):
-    """Options of `ask` but for the draws of the model; `ask_async` describes them."""
+class _Settings(TypedDict, total=False):
+    """Settings of a `Question` but for the draws of the model."""
 
-    record: str | Path | Record | None
-    concurrency: int
-    timeout: float
-    retries: int
-    progress: Callable[[str], object] | None
     temperature: float | None
     top_p: float | None
     max_tokens: int | None
@@ -50,11 +45,25 @@ class AskOptions(TypedDict, total=False):
     extra: Mapping[str, Any]
 
 
-class _AllOptions(AskOptions, total=False):
-    """Options of `ask`."""
+class QuestionSettings(_Settings, total=False):
+    """Settings of a `Question`."""
 
     seed: int | None
     repeat: int
+
+
+class AskOptions(_Settings, total=False):
+    """Options of `ask` but for the draws of the model; `ask_async` describes them."""
+
+    record: str | Path | Record | None
+    concurrency: int
+    timeout: float
+    retries: int
+    progress: Callable[[str], object] | None
+
+
+class _AllOptions(AskOptions, QuestionSettings, total=False):
+    """Options of `ask`."""
 
 
 def ask(
@@ -84,7 +93,7 @@ async def ask_async(
     timeout: float = 60.0,
     retries: int = 4,
     progress: Callable[[str], object] | None = None,
-    **settings: Any,
+    **settings: Unpack[QuestionSettings],
 ) -> list[Response]:
     """Ask a model; one response a prompt, in the order of the prompts.
 
@@ -164,7 +173,7 @@ async def ask_async(
     return asked
 
 
-def _questions(prompts: Iterable[Prompt | Question], settings: dict[str, Any]) -> list[Question]:
+def _questions(prompts: Iterable[Prompt | Question], settings: Mapping[str, Any]) -> list[Question]:
     if isinstance(prompts, str):
         raise InputError("prompts is one string; give a list, as in ask(target, [prompt])")
     questions = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from groundfault.sequential.pool import Pool
 
 if TYPE_CHECKING:
     from groundfault.models import Target
+    from groundfault.models.asking import AskOptions
 
 Scorer = Callable[[Query], float | None]
 
@@ -123,7 +124,7 @@ def model(
     *,
     prompt: str = "prompt",
     fresh: bool = False,
-    **options: Any,
+    **options: Unpack[AskOptions],
 ) -> Scorer:
     """Ask a language model, and score its answer: for cases without an answer so far.
 
