@@ -32,7 +32,7 @@ from groundfault_lab.taxonomy.fitting.settings import Settings
 from groundfault_lab.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault_studies.failure_scope_tables import make_diagnosis_table, make_table
 from groundfault_studies.known_holes import FOLDER, find_folder, read_holes
-from groundfault_studies.leaf_diagnosis import diagnose_model
+from groundfault_studies.leaf_diagnosis import diagnose_model, list_rules, predict_others
 from groundfault_studies.resuming import Rows, resume_rounds
 from groundfault_studies.rule_scores import AS_GOOD_AS_NONE, jaccard, weigh_excess
 from groundfault_studies.shared_folder import find_shared
@@ -49,7 +49,7 @@ _SIZE = 2000  # prompts of a draw of known_holes
 _FRONTIER = 4
 _QUICK = {"worlds": 19, "refits": 6, "permutations": 99}
 _RULES = ("paper", "default")
-_LEFT_OUT = "left out"
+_LEFT_OUT, _HALVES = "left out", "halves"
 _ID = "example_id"
 
 
@@ -120,7 +120,7 @@ def study(
                 (name, place, rule, reducer, changes, draw)
             )
             for name, place in there.items()
-            for rule in (*_RULES, *([_LEFT_OUT] if draw == 0 else []))
+            for rule in (*_RULES, _HALVES, *([_LEFT_OUT] if draw == 0 else []))
         }
         for draw in range(draws)
     ]
@@ -146,8 +146,10 @@ def measure_draw(
     data = _read(name, place)
     if rule == _LEFT_OUT:
         return [] if data.holes else leave_out_models(data, 6 if changes else None)
+    if rule == _HALVES:
+        return diagnose_again(data, draw) if data.holes else predict_halves(data, draw)
     if data.holes:
-        kept = np.sort(stream(draw, "failure scope").choice(len(data.texts), _SIZE, replace=False))
+        kept = _draw_prompts(data, draw)
         ids = data.texts[_ID].gather(kept)
         taxonomy = _fit(data, data.models, ids, rule, reducer, changes)
         clusters = list_published(taxonomy, data, rule)
@@ -169,17 +171,55 @@ def measure_draw(
 
 def leave_out_models(data: ModelAnswers, count: int | None = None) -> Rows:
     """A row a model: its diagnosis by the leaves of the others; of evenly many where counted."""
-    failures = _tabulate_failures(data)
-    names = tuple(data.texts[_ID].cast(pl.String)), tuple(data.models)
-    passed, tries = (1 - failures).astype(np.int64), np.ones(failures.shape, dtype=np.int64)
-    # by attributes alone: texts would be read anew for each model
-    matrix = Matrix(*names, passed, tries, attributes=data.texts.drop(_ID, "text"))
+    matrix = _make_matrix(data)
     models = data.models[:: -(-len(data.models) // count) if count else 1]
     return [
         {"data": data.name, "rule": _LEFT_OUT, "draw": number, "model": model}
         | diagnose_model(matrix, model, stream(number, f"leaving out of {data.name}"))
         for number, model in enumerate(models)
     ]
+
+
+def predict_halves(data: ModelAnswers, draw: int) -> Rows:
+    """Rows of the models of each half, predicted by the leaves of the other half."""
+    matrix, rng = _make_matrix(data), stream(draw, f"halves of {data.name}")
+    models = rng.permutation(data.models).tolist()
+    half = len(models) // 2
+    return [
+        {"data": data.name, "rule": _HALVES, "draw": 2 * draw + side} | row
+        for side, part in enumerate((models[:half], models[half:]))
+        for row in predict_others(matrix, part, rng)
+    ]
+
+
+def diagnose_again(data: ModelAnswers, draw: int) -> Rows:
+    """A row a model with a hole: diagnosed on fresh prompts by the leaves of a draw's prompts.
+
+    So a new version of each model is diagnosed: every hole is one model's alone, and leaves of the
+    others would lack it.
+    """
+    matrix, kept = _make_matrix(data), _draw_prompts(data, draw)
+    rest = np.setdiff1d(np.arange(len(matrix)), kept)
+    rng = stream(draw, "fresh prompts")
+    fresh = matrix.take(np.sort(rng.choice(rest, _SIZE, replace=False)))
+    rules = list_rules(matrix.take(kept))
+    return [
+        {"data": data.name, "rule": _HALVES, "draw": draw, "model": model}
+        | diagnose_model(fresh, model, rng, rules)
+        for model in data.holes
+    ]
+
+
+def _draw_prompts(data: ModelAnswers, draw: int) -> NDArray[np.int64]:
+    return np.sort(stream(draw, "failure scope").choice(len(data.texts), _SIZE, replace=False))
+
+
+def _make_matrix(data: ModelAnswers) -> Matrix:
+    failures = _tabulate_failures(data)
+    names = tuple(data.texts[_ID].cast(pl.String)), tuple(data.models)
+    passed, tries = (1 - failures).astype(np.int64), np.ones(failures.shape, dtype=np.int64)
+    # by attributes alone: texts would be read anew for each model
+    return Matrix(*names, passed, tries, attributes=data.texts.drop(_ID, "text"))
 
 
 def list_published(taxonomy: Taxonomy, data: ModelAnswers, rule: str) -> list[Bools]:
@@ -209,19 +249,31 @@ def _evaluate(rule: str, data: ModelAnswers) -> Bools:
 def count_false_leaves(
     taxonomy: Taxonomy, data: ModelAnswers, fresh: NDArray[np.intp]
 ) -> dict[str, float]:
-    """How many leaves name a model, and how many of these models fail no more there.
+    """How many leaves name a model, how many of these models fail no more there, and how many
+    holes a leaf is that names their model.
 
     On examples that the fit did not see, among those that equally many models fail.
     """
     failures = _tabulate_failures(data)[fresh]
     classes = classify_difficulty(failures)
+    owned = sum(
+        any(
+            model in leaf.models and jaccard(_evaluate(leaf.rule, data)[fresh], hole[fresh]) >= LIKE
+            for leaf in taxonomy.leaves
+        )
+        for model, hole in data.holes.items()
+    )
     excess = [
         weigh_excess(_evaluate(leaf.rule, data)[fresh], failures[:, j], classes)
         for leaf in taxonomy.leaves
         for j, model in enumerate(data.models)
         if model in leaf.models
     ]
-    return {"named": len(excess), "false": sum(not one > AS_GOOD_AS_NONE for one in excess)}
+    return {
+        "owned": owned,
+        "named": len(excess),
+        "false": sum(not one > AS_GOOD_AS_NONE for one in excess),
+    }
 
 
 def _tabulate_failures(data: ModelAnswers) -> NDArray[np.float64]:

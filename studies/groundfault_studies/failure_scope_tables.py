@@ -16,6 +16,7 @@ _LINES = {
         "published": "clusters published",
         "true": "of these, that are one of the 13 true modes",
         "recovered": "true modes that some published cluster is",
+        "owned": "of these, by a leaf that names the model with the hole",
         "nearest": "mean Jaccard index of a true mode with its nearest published cluster",
         "named": "models named in a leaf",
         "false": "of these, that fail no more there on other prompts",
@@ -50,7 +51,7 @@ def make_table(rows: Rows, draws: int, like: float, reducer: str) -> PaperTable:
     for data, numbers in _LINES.items():
         for key, label in numbers.items():
             paper, ours = (_collect(rows, data, rule, key) for rule in ("paper", "default"))
-            if not paper.any() and key in ("named", "false") and len(ours):
+            if not paper.any() and key in ("owned", "named", "false") and len(ours):
                 only: dict[str, Value] = {"paper": "no leaves", "ours": f"{ours.mean():.2f}"}
                 lines.append(PaperRow(f"{data}: {label}", only))
             elif len(paper) and len(ours):
@@ -74,49 +75,79 @@ def make_table(rows: Rows, draws: int, like: float, reducer: str) -> PaperTable:
 
 _COMPARED = (
     ("answers until each leaf that a model fails is named", "cluster", "leaves"),
-    ("tau at 50 answers: nearest model", "tau nearest", "tau shrunk"),
-    ("tau at 50 answers: 5 nearest", "tau neighbours", "tau shrunk"),
-    ("tau at 50 answers: ability and difficulty", "tau ability", "tau shrunk"),
-    ("area at 50 answers: nearest model", "auc nearest", "auc shrunk"),
-    ("area at 50 answers: 5 nearest", "auc neighbours", "auc shrunk"),
-    ("area at 50 answers: ability and difficulty", "auc ability", "auc shrunk"),
+    *(
+        (f"{what} at 50 answers: {other}", f"{key} {first}", f"{key} shrunk")
+        for what, key in (("tau", "tau"), ("area", "auc"))
+        for other, first in (
+            ("nearest model", "nearest"),
+            ("5 nearest", "neighbours"),
+            ("ability and difficulty", "ability"),
+        )
+    ),
+    *(
+        (f"tau of the order of models: {other}", f"rank {first}", "rank shrunk")
+        for other, first in (
+            ("share failed of the answers", "asked"),
+            ("nearest model", "nearest"),
+            ("5 nearest", "neighbours"),
+            ("ability and difficulty", "ability"),
+        )
+    ),
 )
+_PARTS = {"left out": "", "halves": ", the other half of the models"}
+_FRESH = ", fresh prompts"
+"""Of known_holes, where leaves are of the same models on other prompts."""
 
 
 def make_diagnosis_table(rows: Rows) -> PaperTable:
-    """How models that are left out are diagnosed by the leaves of the others."""
+    """How models that are left out are diagnosed, and predicted, by the leaves of others."""
     columns: dict[str, tuple[str, Kind]] = {
         "paper": ("the paper's", "text"),
         "ours": ("leaves", "text"),
         "difference": ("difference", "text"),
     }
-    lines = []
-    for data in dict.fromkeys(row["data"] for row in rows if row["rule"] == "left out"):
-        models = [row for row in rows if (row["data"], row["rule"]) == (data, "left out")]
+    lines: list[PaperRow] = []
+    parts = dict.fromkeys((row["data"], row["rule"]) for row in rows if row["rule"] in _PARTS)
+    for data, rule in parts:
+        own = [row for row in rows if (row["data"], row["rule"]) == (data, rule)]
+        head = data + (_FRESH if data == "known_holes" else _PARTS[rule])
         for label, first, second in _COMPARED:
-            some = [row for row in models if first in row]
-            if first == "cluster":
-                some = [row for row in some if row["failing"]]
-            pairs = np.array([(row[first], row[second]) for row in some], dtype=np.float64)
-            pairs = pairs[~np.isnan(pairs).any(axis=1)] if len(pairs) else pairs
+            pairs = _average_pairs(own, first, second)
             if len(pairs) > 1:
+                what = "draws" if first.startswith("rank") else "models"
                 here: dict[str, Value] = {
                     "paper": f"{pairs[:, 0].mean():.2f}",
                     "ours": f"{pairs[:, 1].mean():.2f}",
                     "difference": _format_difference(pairs[:, 1] - pairs[:, 0]),
                 }
-                lines.append(PaperRow(f"{data}, {len(pairs)} models: {label}", here))
-        wrong = sum(row.get("wrong", 0) for row in models)
-        lines.append(PaperRow(f"{data}: leaves named wrongly", {"ours": str(wrong)}))
+                lines.append(PaperRow(f"{head}, {len(pairs)} {what}: {label}", here))
+        if any("wrong" in row for row in own):
+            wrong = sum(row.get("wrong", 0) for row in own)
+            lines.append(PaperRow(f"{head}: leaves named wrongly", {"ours": str(wrong)}))
     note = (
         "Leaves by the attributes of the questions. A model fails a leaf if all its answers show "
         "it, at 10 % over the leaves. The first line of the paper's is cluster sampling, three of "
         "each and then by size, with the same test; ours asks for the leaves that are open, five "
         "questions at a time, and 150 stands for more. Tau and area (share failed above one half) "
-        "are of the leaves' rates on questions that were not asked; paired differences with "
-        "Student's 95 % intervals over models."
+        "are of the leaves' rates on questions that were not asked. One model is left out, or half "
+        "of them, draw by draw; of known_holes, leaves are of other prompts and all models. Paired "
+        "differences, a model's draws averaged, with Student's 95 % intervals over models; the "
+        "order of the models is by the mean of the leaves' rates, with intervals over halves."
     )
     return PaperTable("A model that is left out", note, columns, tuple(lines))
+
+
+def _average_pairs(rows: Rows, first: str, second: str) -> Floats:
+    """Both numbers of each model, means over its draws, where both are known."""
+    found: dict[object, list[tuple[float, float]]] = {}
+    for row in rows:
+        # answers are counted where there is a leaf to name
+        if first == "cluster" and not row.get("failing"):
+            continue
+        if row.get(first) is None or row.get(second) is None:
+            continue
+        found.setdefault(row.get("model", row["draw"]), []).append((row[first], row[second]))
+    return np.array([np.mean(pairs, axis=0) for pairs in found.values()]).reshape(-1, 2)
 
 
 def _collect(rows: Rows, data: str, rule: str, key: str) -> Floats:

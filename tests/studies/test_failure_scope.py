@@ -113,6 +113,49 @@ def test_a_left_out_model_is_compared_row_by_row() -> None:
     assert lines["mint: leaves named wrongly"]["ours"] == "0"
 
 
+def test_draws_of_a_model_are_averaged_before_models_are_compared() -> None:
+    rows = [
+        {"data": "zeroeval", "rule": "halves", "draw": n, "model": name} | scores
+        for n, name, scores in (
+            (0, "a", {"tau nearest": 0.0, "tau shrunk": 0.4}),
+            (1, "a", {"tau nearest": 0.2, "tau shrunk": 0.2}),
+            (0, "b", {"tau nearest": 0.5, "tau shrunk": 0.5, "auc nearest": None}),
+        )
+    ]
+    rows += [
+        {"data": "zeroeval", "rule": "halves", "draw": n, "rank asked": 0.5, "rank shrunk": mean}
+        for n, mean in enumerate((0.5, 0.7))
+    ]
+    head = "zeroeval, the other half of the models"
+    lines = {row.label: row.here for row in make_diagnosis_table(rows).rows}
+    tau = lines[f"{head}, 2 models: tau at 50 answers: nearest model"]
+    # .1 and .5, .3 and .5
+    assert (tau["paper"], tau["ours"]) == ("0.30", "0.40")
+    order = f"{head}, 2 draws: tau of the order of models: share failed of the answers"
+    assert lines[order]["ours"] == "0.60"
+    assert len(lines) == 2
+
+
+@needs_data
+def test_a_model_is_diagnosed_on_fresh_prompts_and_its_hole_is_named() -> None:
+    data = failure_scope.read_known_holes(SHARED / "real" / "known_holes")
+    rows = {row["model"]: row for row in failure_scope.diagnose_again(data, 0)}
+    assert len(rows) == 13
+    named = [name for name, row in rows.items() if row["failing"] and row["leaves"] < 150]
+    assert {"number_words#1", "capitals#1", "long_lists#1"} <= set(named)
+    assert sum(row["wrong"] for row in rows.values()) <= 3
+
+
+@needs_data
+def test_models_of_one_half_are_ranked_by_the_leaves_of_the_other() -> None:
+    data = failure_scope.read_mint(SHARED / "real" / "mint")
+    rows = failure_scope.predict_halves(data, 0)
+    assert sorted(row["model"] for row in rows if "model" in row) == data.models
+    orders = [row for row in rows if "rank shrunk" in row]
+    assert len(orders) == 2
+    assert all(row["rank shrunk"] > 0.5 for row in orders)
+
+
 @needs_data
 @pytest.mark.slow
 def test_leaves_predict_a_left_out_model_and_name_few_wrongly() -> None:
