@@ -10,6 +10,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -67,6 +68,7 @@ WITH_CLIENTS = {"give-results-back"}
 NETWORKS = {ROOT / "lab" / "docs" / "a-case-with-models.md"}
 # pages that read shared data, and need no more than that
 SHARED = {ROOT / "studies" / "results" / "first-mistakes.md"}
+CHAT_MODEL = ROOT / "lab" / "docs" / "a-chat-model.md"
 HOW_TO = [
     page
     for page in [*BOOK, *BESIDE]
@@ -293,6 +295,8 @@ def test_how_to_pages_run(page: Path, desk: Path, answers: bytes) -> None:
     if "from mcp" in page.read_text(encoding="utf-8"):
         pytest.importorskip("mcp")
     (desk / "answers.csv").write_bytes(answers)
+    if page == CHAT_MODEL:  # its readers copy this file
+        shutil.copy(ROOT / "tests" / "fixtures" / "smollm2" / "answers.parquet", "smollm2.parquet")
     run(page)
 
 

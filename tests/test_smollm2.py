@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 import groundfault
-from groundfault import Evidence
+from groundfault import Case, Evidence
+from groundfault.cli.main import cli
 from groundfault_lab.taxonomy import Settings, Taxonomy, fit
 from groundfault_lab.taxonomy.use.diagnosis import diagnose
 
@@ -96,3 +99,52 @@ def test_a_taxonomy_of_networks_places_the_model(answers: pl.DataFrame) -> None:
         "fails",
         "cleared",
     }
+
+
+def make_choices(answers: pl.DataFrame) -> pl.DataFrame:
+    """Questions with letters, and the letter of the right answer."""
+    choices = answers.filter(source="choice").rename({"position": "letter"})
+    return choices.select("id", "prompt", "target", "task", "items", "letter", "correct", "answer")
+
+
+def test_a_case_goes_from_the_first_answer_to_a_verified_report(
+    answers: pl.DataFrame, tmp_path: Path
+) -> None:
+    table = make_choices(answers)
+    table.drop("answer").write_parquet(tmp_path / "graded.parquet")
+
+    def call(*words: str) -> str:
+        ran = CliRunner().invoke(cli, [*words], catch_exceptions=False)
+        assert ran.exit_code == 0, ran.output
+        return ran.output
+
+    case = str(tmp_path / "case")
+    columns = "--id id --outcome correct --positive-is-good --ignore target".split()
+    call("case", "new", case, "--from", str(tmp_path / "graded.parquet"), *columns)
+    call("audit", "--case", case)
+    assert "confirmed: mode 1" in call("label", "confirm", "--case", case, "--label", "file")
+    assert "confirmed on fresh labels" in call("case", "report", case)
+    assert "reproduces" in call("verify", case)
+    first = Case(case).summarize().modes[0]
+    assert (first.meaning, first.standing) == ("letter is C", "confirmed")
+    # the model says A: of all its answers, also those that the case did not look at
+    wrong = table.filter(letter="C")["correct"].to_numpy() == 0
+    assert wrong.mean() > 0.9
+
+
+def test_a_sequential_audit_asks_it_from_the_shell(
+    answers: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = make_choices(answers)
+    table.drop("answer", "correct").write_parquet("questions.parquet")
+    said = table.select("prompt", response="answer").unique(maintain_order=True)
+    Path("said.jsonl").write_text("\n".join(map(json.dumps, said.to_dicts())))
+    words = (
+        "label run questions.parquet --id id --groups letter --threshold 0.6 --budget 60 --seed 0"
+    )
+    words += " --burn-in 10 --label model --model replay:said.jsonl --grader choice --answer target"
+    ran = CliRunner().invoke(cli, [*words.split(), "--json", "-"], catch_exceptions=False)
+    assert ran.exit_code == 0, ran.output
+    certificate = json.loads(ran.stdout)
+    assert certificate["verdict"] == "failure mode found"

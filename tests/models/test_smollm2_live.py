@@ -6,14 +6,19 @@ pytest -m clients tests/models/test_smollm2_live.py
 
 from __future__ import annotations
 
+import json
 from importlib.util import find_spec
 from pathlib import Path
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 from smollm2 import make_folder
 
-from groundfault import models, probes
+from groundfault import Case, Evidence, describe, models, probes
+from groundfault.cli.main import cli
+from groundfault.descriptions import ProposingSettings
+from groundfault.errors import InputError
 from groundfault.models import Target
 from groundfault.probes.running.answers import make_grader
 from groundfault.sequential import Pool, SequentialAudit
@@ -46,8 +51,9 @@ def choices() -> pl.DataFrame:
     return table.select("id", "prompt", "target", "task", "items", "position", "correct")
 
 
-def ask(model: Target, prompt: str) -> str:
-    question = models.Question(prompt, max_tokens=12)
+def ask(model: Target, prompt: str, system: str = "") -> str:
+    roles = [{"role": "system", "content": system}] if system else []
+    question = models.Question([*roles, {"role": "user", "content": prompt}], max_tokens=12)
     (response,) = models.ask(model, [question])
     return response.text or ""
 
@@ -87,3 +93,53 @@ def test_a_probe_run_asks_it_in_other_words(model: Target, tmp_path: Path) -> No
     runs = probes.run(tmp_path / "config.toml", model)
     assert len(runs.rows) == 6
     assert {row.status for row in runs.rows} == {"answered"}
+
+
+def test_a_sequential_audit_asks_it_from_the_shell(
+    folder: Path, choices: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    choices.drop("correct").write_parquet("questions.parquet")
+    words = "label run questions.parquet --id id --groups position --threshold 0.6 --budget 60"
+    words += " --burn-in 10 --seed 0 --label model --grader choice --answer target --max-tokens 12"
+    words += f" --model hf/{folder} --json -"
+    ran = CliRunner().invoke(cli, words.split(), catch_exceptions=False)
+    assert ran.exit_code == 0, ran.output
+    certificate = json.loads(ran.stdout)
+    assert certificate["verdict"] == "failure mode found"
+    # the model is asked again in other processes of other versions: it is greedy, and near ties
+    assert certificate["labelled"] < 60
+
+
+def test_a_case_is_confirmed_by_its_own_fresh_answers(
+    model: Target, choices: pl.DataFrame, tmp_path: Path
+) -> None:
+    keys = {row["id"]: row for row in choices.iter_rows(named=True)}
+    half = pl.int_range(pl.len()) % 2 == 0
+    table = choices.rename({"position": "letter"}).drop("target")
+    table = table.with_columns(correct=pl.when(half).then("correct"))
+    evidence = Evidence.from_table(
+        table, id="id", outcome="correct", positive_is_good=True, null_outcome="missing"
+    )
+    case = Case.create(tmp_path / "case", evidence)
+    report = case.audit()
+    assert "letter" in report.modes[0].meaning
+    score = make_grader("choice", "target")
+
+    def grade(query: Query) -> float:
+        row = keys[query.id]
+        # as the recorded answers were asked for
+        said = ask(model, row["prompt"], "Answer with the answer alone.")
+        return float(score(said, row) or 0.0)
+
+    assert "mode 1" in case.confirm([1], budget=80).run(grade)
+
+
+def test_as_a_describer_it_writes_nothing_that_can_be_read(
+    model: Target, choices: pl.DataFrame
+) -> None:
+    table = choices.select("id", "prompt", "correct")[:24]
+    evidence = Evidence.from_table(table, id="id", outcome="correct", positive_is_good=True)
+    settings = ProposingSettings(("outcomes",), rounds=1, examples=2)
+    with pytest.raises(InputError, match="proposed no description that can be read"):
+        describe(evidence, model, settings=settings, max_tokens=60)
