@@ -12,9 +12,11 @@ from scipy import stats
 from groundfault import Candidate
 from groundfault.core.pairs import clip_changes
 from groundfault.modes import changes
-from groundfault.modes.changes import find_changes, tabulate_signs
+from groundfault.modes.changes import find_changes
 from groundfault.modes.find import OwnRule
+from groundfault.modes.kernels import NO_BAR
 from groundfault.modes.mode import Mode
+from groundfault.stats import flips
 
 TOPICS = ["billing", "refund", "shipping", "login", "legal"]
 
@@ -52,7 +54,7 @@ def overlap(mode: Mode, table: pl.DataFrame, on: np.ndarray) -> float:
 
 @pytest.mark.parametrize("n", [1, 7, 60, 333])
 def test_tails_of_signs_are_binomial(n: int) -> None:
-    table = tabulate_signs(n)
+    table = flips.tabulate_signs(n, NO_BAR)
     for size in {1, n // 2, n}:
         for k in range(size // 2, size + 1):
             exact = stats.binom.logsf(k - 1, size, 0.5)

@@ -327,6 +327,9 @@ def _say_why_unknown(results: AuditResults) -> str:
 
 def _detectable_lifts(results: AuditResults) -> dict[float, float | None]:
     audit, holdout_size = results.audit, len(results.holdout) if results.holdout else 0
+    search = results.named.search
+    if search is not None and search.like_for_like:
+        return {float(share): rise for share, rise in search.detectable.items()}
     if isinstance(results.discovery, Pairs):
         size = len(results.ruling.hypotheses)
         change_design = ChangeDesign.of(audit.plan, results.discovery, holdout_size, size)

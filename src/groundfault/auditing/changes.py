@@ -63,7 +63,8 @@ def search_changes(
         table, losses, level=level, own_rules=own_rules, bars=plan.bars, named=named
     )
     design = ChangeDesign.of_losses(losses, level=2 * bar)
-    least = design.by_prevalence(search.outcomes[0].n, _SEEN)
+    units = int((~np.isnan(losses).all(axis=0)).sum())
+    least = design.by_prevalence(units if search.like_for_like else search.outcomes[0].n, _SEEN)
     return modes, structs.replace(search, detectable={f"{v:g}": x for v, x in least.items()})
 
 
@@ -96,18 +97,22 @@ def measure_overall(losses: Floats, level: float, search: ModeSearch | None) -> 
     changes = both[1] - both[0]
     n = len(changes)
     low, high = paired.change([changes.sum()], [(changes**2).sum()], [n], 1 - level)
-    if search is None or search.overall is None:
-        p = flips.p_values(bits.pack(np.ones((1, n), dtype=np.bool_)), changes)
-    else:
-        p = np.array([search.overall[int(changes.sum() < 0)]])
+    moved = float(changes.sum() / max(1, n)), float(low[0]), float(high[0])
     before, after = both.sum(axis=1) / max(1, n)
+    if search is not None and search.like_for_like:
+        moved, n = search.like_for_like, int((~np.isnan(losses)).sum())
+        before, after = np.nanmean(losses, axis=1)
+    if search is None or search.overall is None:
+        p = float(flips.p_values(bits.pack(np.ones((1, n), dtype=np.bool_)), changes)[0])
+    else:
+        p = search.overall[int(moved[0] < 0)]
     return OverallChange(
         n=n,
         error_rates=(float(before), float(after)),
-        change=float(changes.sum() / max(1, n)),
-        interval=(float(low[0]), float(high[0])),
-        p=float(p[0]),
-        confirmed=bool(is_at_most(p, level)[0]),
+        change=moved[0],
+        interval=moved[1:],
+        p=p,
+        confirmed=bool(is_at_most(np.array([p]), level)[0]),
     )
 
 

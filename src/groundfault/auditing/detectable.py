@@ -234,7 +234,10 @@ class ChangeDesign:
         level : float
             Two-sided.
         """
-        before, after = losses[:, ~np.isnan(losses).any(axis=0)]
+        paired = ~np.isnan(losses).any(axis=0)
+        if not paired.any():
+            return cls._of_samples(losses, level)
+        before, after = losses[:, paired]
         changes = after - before
         passes = float((1 - after).sum())
         better = float(np.maximum(-changes, 0).sum())
@@ -246,6 +249,17 @@ class ChangeDesign:
             max(0.0, 1 - 2 * better / passes) if passes else 1.0,
             flips.is_graded(changes),
         )
+
+    @classmethod
+    def _of_samples(cls, losses: Floats, level: float) -> ChangeDesign:
+        """Return the design where no unit is in both runs: each stands for a part of a pair."""
+        first, second = (row[~np.isnan(row)] for row in losses)
+        units = len(first) + len(second)
+        parts = units**2 / max(1, 2 * len(first) * len(second))
+        before = float(first.mean())
+        churn = parts * float(first.var() + second.var())
+        graded = flips.is_graded(np.concatenate([first, second]))
+        return cls(churn, level, 0.0, 0.0, max(0.0, parts * (1 - 2 * before)), graded)
 
     def power(self, change: float, units: float) -> float:
         """Return the chance that a slice of so many units, truly worse by ``change``, is confirmed.

@@ -141,7 +141,9 @@ def _name_row_modes(
             shares = measure_rules(audit.evidence, rules)
             outcomes, model = audit.outcomes, None
             if audit.compare:
-                outcomes, model = (WORSE, BETTER), audit.compare[1]
+                outcomes = (WORSE, BETTER)
+                # of different examples each run has its own answers
+                model = None if search.like_for_like else audit.compare[1]
                 losses = np.stack([clip_changes(losses, less=name == BETTER) for name in outcomes])
             show = partial(add_examples, outcomes=outcomes, model=model, texts=texts)
             of, step = (modes, table, audit.evidence, losses), "the examples of failure modes"

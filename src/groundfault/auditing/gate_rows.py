@@ -297,7 +297,7 @@ def make_mode_row(report: ReportData, mode: Mode) -> GateRow:
         name=mode.meaning,
         model=model if model in (report.manifest.models or ()) else None,
         n_on=mode.n,
-        n_off=mode.n_outside if mode.change is None else mode.n,
+        n_off=mode.n_outside if mode.change is None else mode.change.n_before or mode.n,
         lift=lift,
         p=p,
         p_adjusted=p,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +228,11 @@ def gate(
             verdict = _compare_comparisons(now, then, rule)
         else:
             audit, note = find_table(now, report, evidence)
-            verdict = _compare(ReportPair(now, then, audit, level), rule, note)
+            pair = ReportPair(now, then, audit, level)
+            if audit is not None and any(pair.explain_counts()):
+                # examples of the baseline can still be compared with those that are like them
+                pair = replace(pair, earlier=find_table(then, baseline, None)[0])
+            verdict = _compare(pair, rule, note)
     least = _find_detectable(now, verdict.searches)
     # a run that failed throughout, or of one sample, tells nothing; a perfect one needs no test
     # where the search for failure modes failed, none can be new
@@ -361,6 +365,8 @@ def _compare(pair: ReportPair, rule: Rule, note: str) -> _Verdict:
         counts = "candidates were compared by their counts, and no other rule was looked through"
         reasons = (f"{counts}: {why}" for why in pair.explain_counts())
         verdict.notes += (*_note_judges(pair.now, pair.then), *reasons)
+    elif any(search.like_for_like for search in verdict.searches.values()):
+        verdict.notes += tuple(f"runs are not paired: {why}" for why in pair.explain_counts())
     return verdict
 
 
@@ -376,8 +382,8 @@ def _add_change(verdict: _Verdict, change: OutcomeChange, pair: ReportPair, rule
             continue
         moved, mode = change.overall, None if place == len(modes) else modes[place]
         before = moved.error_rates[0]
-        if mode is not None and mode.change is not None:
-            before = mode.change.before / mode.n
+        if mode is not None:
+            before = mode.rate_before
         since = SinceBaseline(
             before=before,
             now=moved.error_rates[1] if mode is None else mode.rate,

@@ -140,12 +140,15 @@ def write_mode_sentence(mode: Mode) -> str:
     of = f" ({mode.outcome})" if mode.outcome else ""
     p = max(mode.p_marginal, mode.p_conditional)
     if mode.change is not None:
-        more = "fewer" if mode.is_less_frequent else "more"
+        more, change = "fewer" if mode.is_less_frequent else "more", mode.change
+        moved = f"{change.worse} got worse, {change.better} better"
+        if change.n_before is not None:
+            moved = f"{format_points(change.difference)} points, like compared with like"
+        before = f"{change.before:g}/{mode.n if change.n_before is None else change.n_before}"
         return (
-            f"Change: {more} failures when {mode.meaning} (before {mode.change.before:g}/{mode.n}, "
-            f"now {mode.errors:g}/{mode.n}; {mode.change.worse} got worse, {mode.change.better} "
-            f"better; elsewhere {format_points(mode.change.elsewhere)} points; adjusted "
-            f"p = {format_p_value(p)})."
+            f"Change: {more} failures when {mode.meaning} (before {before}, now "
+            f"{mode.errors:g}/{mode.n}; {moved}; elsewhere {format_points(change.elsewhere)} "
+            f"points; adjusted p = {format_p_value(p)})."
         )
     return (
         f"Failure mode{of}: failures are more frequent when {mode.meaning} (inside "
@@ -168,7 +171,14 @@ def describe_missed(search: ModeSearch, units: str, outcome: str = "") -> str:
         The model, where there are several.
     """
     worse, better = (f"{one.errors:,.0f}" for one in search.outcomes)
-    changed = f"{outcome + ': ' if outcome else ''}{worse} {units} got worse and {better} better"
+    changed = f"{worse} {units} got worse and {better} better"
+    if search.like_for_like:
+        now, then = (f"{one.n:,}" for one in search.outcomes)
+        changed = (
+            f"The runs are not paired: {better} of {then} {units} failed before, {worse} of {now} "
+            "others now"
+        )
+    changed = f"{outcome + ': ' if outcome else ''}{changed}"
     parts = [
         f"{rise * 100:.0f} points in {format_percent(float(share))}"
         for share, rise in search.detectable.items()

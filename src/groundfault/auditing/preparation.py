@@ -140,10 +140,11 @@ def start_audit(
                 "a comparison holds every column fixed, since it compares each example with "
                 "itself: leave within (--within) out"
             )
-        if np.isnan(average_losses(evidence)).any(axis=0).all():
+        unscored = np.isnan(average_losses(evidence)).all(axis=1)
+        if unscored.any():
+            name = evidence.models[int(unscored.argmax())]
             raise InputError(
-                f"models {compare[0]!r} and {compare[1]!r} have no example in common that both "
-                "were scored on: compare runs of the same examples, under the same ids (--id)"
+                f"no example of model {name!r} was scored: a comparison needs two runs"
             )
     # the hash is of all rows: few audits need it here
     mined = mining or any(c.mined and c.is_mined_from(evidence.outcome_hash) for c in candidates)

@@ -31,7 +31,7 @@ from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan
 from groundfault.core.row_names import find_cluster_leaders, sampler_of
 from groundfault.core.units import Marks, Units, average_losses, classify_sizes, count_scored_rows
-from groundfault.errors import GroundfaultError, InputError, attempt, note_failure
+from groundfault.errors import GroundfaultError, InputError, PlanError, attempt, note_failure
 from groundfault.judges.rule import Ruling, rule
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class PreparedAudit:
         """Return what samples the outcomes for a ledger, given its salt."""
         return sampler_of(self.evidence)
 
-    def try_rules(self, *, modes: bool) -> None:  # noqa: ARG002
+    def try_rules(self, *, modes: bool) -> None:
         """Fail where a rule cannot be applied, before anything is recorded.
 
         Parameters
@@ -128,6 +128,11 @@ class PreparedAudit:
             Whether failure modes are looked for.
         """
         self.marks  # noqa: B018
+        if self.compare and not modes and np.isnan(self.losses()).any(axis=0).all():
+            raise PlanError(
+                f"models {self.compare[0]!r} and {self.compare[1]!r} have no example in common, so "
+                "only failure modes can tell a change: leave modes=False out"
+            )
 
     @cached_property
     def discovery_mask(self) -> Bools:

@@ -31,6 +31,7 @@ from groundfault.base.arrays import Floats, Places
 from groundfault.core.candidate import Candidate, Library, unique_names
 from groundfault.core.finding import Finding
 from groundfault.core.pairs import clip_changes
+from groundfault.core.plan import Plan
 from groundfault.core.rules import Rule
 from groundfault.modes.changes import BETTER, WORSE
 from groundfault.modes.examples import add_examples
@@ -95,12 +96,15 @@ class ReportPair:
         The evidence of the report; without it no rule is known but those that a report stores.
     level : float
         Of everything that may be said to have got worse, in (0, 1).
+    earlier : PreparedAudit, optional
+        The evidence of the baseline, whose examples stand in for shared ones.
     """
 
     now: ReportData
     then: ReportData
     audit: PreparedAudit | None
     level: float
+    earlier: PreparedAudit | None = None
 
     def list_changes(self) -> Iterator[OutcomeChange]:
         """Yield what changed in each outcome whose units both reports have.
@@ -111,6 +115,8 @@ class ReportPair:
             both = self._match_losses(outcome)
             if not isinstance(both, str):
                 yield self._search(outcome, both)
+            elif change := self._search_samples(outcome):
+                yield change
 
     def explain_counts(self) -> Iterator[str]:
         """Yield why units of an outcome cannot be compared one by one, each reason once."""
@@ -166,18 +172,37 @@ class ReportPair:
         else:
             table, _ = tabulate_attributes(self.audit)
             own = tuple(list_own_rules(self._add_candidates(self.audit)))
-            while True:
-                modes, search = search_changes(table, losses, plan, own)
-                leaks = find_leaking_columns(self.audit, modes)
-                if not leaks:
-                    break
-                table = table.drop(leaks)
+            modes, search = _search_table(self.audit, table, losses, plan, own)
             sides = np.stack([clip_changes(losses, less=less) for less in (False, True)])
             modes = add_examples(
                 modes, table, self.audit.evidence, sides, outcomes=(WORSE, BETTER), model=outcome
             )
         level = float(plan.alpha)
         return OutcomeChange(outcome, modes, search, measure_overall(losses, level, search))
+
+    def _search_samples(self, outcome: str) -> OutcomeChange | None:
+        """Return the change between different examples; None without the tables of both."""
+        earlier = self._find_outcome(outcome)
+        if self.audit is None or self.earlier is None or earlier is None:
+            return None
+        assert self.now.units is not None
+        assert self.then.units is not None
+        losses, old = read_losses(self.now.units, outcome), read_losses(self.then.units, earlier)
+        here, there = (tabulate_attributes(audit)[0] for audit in (self.audit, self.earlier))
+        names = [n for n in here.columns if there.schema.get(n) == here.schema[n]]
+        if losses is None or old is None or not names:
+            return None
+        runs = np.full((2, len(old) + len(losses)), np.nan)
+        runs[0, : len(old)], runs[1, len(old) :] = old, losses
+        plan = replace(self.now.plan.to_plan(), alpha=self.level / len(self.now.outcomes))
+        table = pl.concat([there.select(names), here.select(names)])
+        known = (c for c in self._add_candidates(self.audit).library if {*c.columns} <= {*names})
+        own = tuple(OwnRule(c, c.parsed.holds(table).to_numpy()) for c in known)
+        modes, search = _search_table(self.audit, table, runs, plan, own)
+        sides, of = np.stack([losses, np.full_like(losses, np.nan)]), self.audit.evidence
+        modes = add_examples(modes, here, of, sides, outcomes=(WORSE, BETTER), model=outcome)
+        overall = measure_overall(runs, float(plan.alpha), search)
+        return OutcomeChange(outcome, modes, search, overall)
 
     def _add_candidates(self, audit: PreparedAudit) -> PreparedAudit:
         """Return the audit with the candidates that were named, and what the baseline confirmed."""
@@ -253,6 +278,18 @@ class ReportPair:
         if len(self.now.outcomes) == len(self.then.outcomes) == 1:
             return self.then.outcomes[0]
         return outcome if outcome in self.then.outcomes else None
+
+
+def _search_table(
+    audit: PreparedAudit, table: pl.DataFrame, losses: Floats, plan: Plan, own: tuple[OwnRule, ...]
+) -> tuple[tuple[Mode, ...], ModeSearch]:
+    """Search for modes of a change, without the columns that follow from the outcome."""
+    while True:
+        modes, search = search_changes(table, losses, plan, own)
+        leaks = find_leaking_columns(audit, modes)
+        if not leaks:
+            return modes, search
+        table = table.drop(leaks)
 
 
 def _name_side(one: Finding | Mode) -> Candidate:

@@ -92,10 +92,16 @@ def clip_changes(losses: Floats, *, less: bool) -> Floats:
         NaN where not scored.
     less : bool
 
+    Notes
+    -----
+    Of runs over different examples, failures of the run that has more of them.
+
     Returns
     -------
     float64 array, shape (units,)
         In [0, 1]; NaN where one was not scored.
     """
     changes = losses[1] - losses[0]
+    if np.isnan(changes).all():
+        return np.asarray(losses[0 if less else 1])
     return np.asarray(np.clip(-changes if less else changes, 0.0, None))

@@ -73,7 +73,7 @@ WORK = 1e10
 
 _HELD = 1e8
 """Outcomes under all permutations that are held: 400 MB, of 100,000 units."""
-_PRODUCTS = 15
+PRODUCTS = 15
 """Products of matrices that take as long as a word of bits."""
 _JOINED = ("pair", "mixed", "set")
 """Classes that may have very many rules."""
@@ -239,7 +239,7 @@ class Permuter:
         """Return words of bits that permutations of a class read, or as much as that takes."""
         if self.exact and name in _JOINED:
             return float(self.rules[name] * bitset.words(self.drawn) * PERMUTATIONS)
-        products = self.rules[name] * self.units * PERMUTATIONS / _PRODUCTS
+        products = self.rules[name] * self.units * PERMUTATIONS / PRODUCTS
         return products if self.losses.binary else 2 * products
 
     def find_minima(self, rng: np.random.Generator, permutations: int) -> Floats:

@@ -4,13 +4,14 @@ Each example is compared with itself. Where nothing changed, the two runs could 
 an example, so signs of the differences are flipped to learn how much the best rule of each class
 stands out by chance. Rules that hold for an example or not say nothing of its sign, however they
 depend on each other: the bars need no assumption on that. Graded differences need not be symmetric
-where their mean is 0: there the mean is bet on, and every rule is paid for.
+where their mean is 0: there the mean is bet on, and every rule is paid for. Runs that share no
+example are compared by `groundfault.stats.flips.Samples`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace as restrict
 from functools import partial
 
@@ -21,20 +22,24 @@ from numpy.typing import NDArray
 
 from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.base.streams import stream
+from groundfault.core.pairs import clip_changes
 from groundfault.core.plan import BarKind
-from groundfault.modes.bars import PERMUTATIONS, WORK
+from groundfault.errors import list_some
+from groundfault.modes.bars import PERMUTATIONS, PRODUCTS, WORK
 from groundfault.modes.condition import MIN_SUPPORT, Condition, UnitSet
 from groundfault.modes.conditions import list_conditions
 from groundfault.modes.find import OwnRule, describe, make_own_conditions, take_units
 from groundfault.modes.kernels import (
     NO_BAR,
     WORTH_COMPILING,
+    Counts,
     Kernel,
     count_bits,
     count_tails,
     find_least,
     limit_pairs,
     look_up,
+    split,
 )
 from groundfault.modes.mode import Coverage, Mode, ModeChange, ModeSearch, RuleClass
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
@@ -60,8 +65,6 @@ SHARES = {
 values stand apart from pairs with a cut, of which there are many more: their bar is log p -7.7
 instead of -11.2, and a planted pair of 82 in 1,500 examples is caught in .95 instead of .74."""
 
-_DEVIATIONS = 12.0
-"""Standard deviations above half that tails are tabulated to: e^-72, which no bar is near."""
 _BELOW = 0.5
 """Bars below the mean that a rule's place is decided by: with all of one, none that just passes."""
 _CELLS = 5e6
@@ -84,7 +87,8 @@ def find_changes(
     table : polars.DataFrame
         One row a unit; the columns that rules may name, fixed before outcomes were seen.
     losses : float64 array, shape (2, units)
-        Of the first run and of the second, in [0, 1]; NaN where not scored.
+        Of the first run and of the second, in [0, 1]; NaN where not scored. Where no unit has both,
+        units of the first are compared with those of the second that are like them.
     level : float
         Family-wise error level of each of the two lists, in (0, 1).
     own_rules : sequence of OwnRule
@@ -109,7 +113,8 @@ def find_changes(
     independent units, whatever the rules' dependence (Westfall and Young 1993). That a rule changed
     unlike the rest is a second claim, asymptotic in the number of units outside and simulated.
     """
-    scored: Bools = np.asarray(~np.isnan(losses).any(axis=0))
+    both, either = (~f(np.isnan(losses), axis=0) for f in (np.any, np.all))
+    scored: Bools = np.asarray(both if both.any() else either)
     conditions = [*list_conditions(table), *make_own_conditions(own_rules)]
     test = _ChangeTest(conditions, losses[:, scored], scored, level, bars, named)
     modes: list[Mode] = []
@@ -118,15 +123,17 @@ def find_changes(
     for sign, name in ((1, WORSE), (-1, BETTER)):
         listed = test.select(sign)
         modes += _describe_all(test, listed, name, part)
-        changed = sign * test.changes > 0
-        inside = np.any([on for _, on in listed], axis=0) if listed else np.zeros_like(changed)
+        loss = clip_changes(test.losses, less=sign < 0)
+        among = ~np.isnan(loss)
+        changed = np.nan_to_num(np.ceil(loss) if test.second is None else loss)
+        inside = np.any([on for _, on in listed], axis=0) if listed else np.zeros_like(among)
         coverage.append(
             Coverage(
                 outcome=name,
-                n=len(changed),
+                n=int(among.sum()),
                 errors=float(changed.sum()),
-                covered=int(inside.sum()),
-                covered_errors=float((changed & inside).sum()),
+                covered=int((inside & among).sum()),
+                covered_errors=float(changed[inside].sum()),
             )
         )
     search = ModeSearch(
@@ -142,6 +149,8 @@ def find_changes(
         detectable={},
         bars=test.bar_kind,
         overall=(float(test.adjusted[1][0]), float(test.adjusted[-1][0])),
+        remarks=() if test.second is None else tuple(test.describe_samples()),
+        like_for_like=None if test.second is None else _measure(test.changes, level),
     )
     kind = next((k for k in ("single", "own", "overall") if k in test.kinds), "overall")
     # flips of few changed units have no bar; a rise brings more of them
@@ -162,8 +171,10 @@ class _ChangeTest:
         bars: BarKind,
         named: int,
     ) -> None:
-        self.losses, self.level, self.changes = losses, level, losses[1] - losses[0]
+        self.losses, self.level = losses, level
         self.n = n = losses.shape[1]
+        second = ~np.isnan(losses[1])
+        self.second = None if second.all() else second
         usable = []
         for one in conditions:
             part = take_units(one, scored)
@@ -171,6 +182,10 @@ class _ChangeTest:
                 part = restrict(part, units=UnitSet.of(part.on & part.tested))
             if part.units.is_usable:
                 usable.append(part)
+        if self.second is not None:
+            tells = flips.find_telling(np.array([one.on for one in usable]).reshape(-1, n), second)
+            self.names = tuple(dict.fromkeys(usable[i].column for i in np.flatnonzero(tells)))
+            usable = [one for one in usable if one.column not in self.names]
         self.language = RuleLanguage(usable, Layout(np.zeros(n, dtype=np.int64)), 2)
         everywhere = bitset.pack(np.ones((1, n), dtype=np.bool_))
         self.rows = np.concatenate([self.language.bits, everywhere])
@@ -179,21 +194,32 @@ class _ChangeTest:
         if "own" in self.kinds:
             own = self.kinds.index("own")
             self.counts[own] = max(named, self.counts[own])
-        self.graded = flips.is_graded(self.changes)
-        changed = int(np.count_nonzero(self.changes))
-        work = float(len(self.kind) * bitset.words(changed) * PERMUTATIONS)
+        null: _Signs | _Labels
+        if self.second is None:
+            self.changes = losses[1] - losses[0]
+            null, whole = _Signs(self), self.changes
+        else:
+            whole = np.nansum(losses, axis=0)
+            rows = bitset.unpack(self.language.bits[self.language.single], n)
+            self.samples = flips.Samples(rows, whole, second, stream(0, "modes: folds"))
+            self.changes = self.samples.changes
+            null = _Labels(self)
+        self.graded = flips.is_graded(whole)
+        work = len(self.kind) * null.words * PERMUTATIONS
         summed = self.graded or bars == "bonferroni" or bool(named) or work > WORK
         self.bar_kind: BarKind = "bonferroni" if summed else "permutation"
-        if self.graded:
-            self.log_p = {sign: self._bet(sign) for sign in (1, -1)}
-        else:
-            self.signs = _Signs(self)
-            self.log_p = {sign: self.signs.log_p(sign) for sign in (1, -1)}
-        least = None if summed else self.signs.find_least()
+        every = np.arange(len(self.kind))
+        is_bet = self.graded or (summed and self.second is not None)
+        self.log_p = {
+            sign: self.handicap
+            + (self._bet(self.masks(every), sign) if is_bet else null.log_p(sign))
+            for sign in (1, -1)
+        }
+        least = {} if summed else null.find_least()
         self.family = {
             sign: SummedBars(self.counts, self.shares)
-            if least is None
-            else Joint(np.concatenate([least[[int(sign < 0)]], least[2:]]), self.shares)
+            if summed
+            else Joint(least[sign], self.shares)
             for sign in (1, -1)
         }
         self.adjusted = {
@@ -227,15 +253,23 @@ class _ChangeTest:
         if "single" in self.kinds:
             self.handicap[self.kind == self.kinds.index("single")] = language.handicaps
 
+    def describe_samples(self) -> Iterator[str]:
+        """Yield how runs over different examples are compared, and which are not."""
+        yield "the two runs share no example: each example is compared with like ones of the other"
+        if self.names:
+            yield f"left out, since they tell the runs apart: {list_some(self.names)}"
+        if self.samples.unlike:
+            yield f"{self.samples.unlike} examples have no like in the other run, and do not count"
+
     def masks(self, rules: Places) -> NDArray[np.uint64]:
         """Return the units that rules hold for: uint64, shape (rules, words)."""
         return np.asarray(self.rows[self.left[rules]] & self.rows[self.right[rules]])
 
-    def _bet(self, sign: int) -> Floats:
-        rules = np.arange(len(self.kind))
-        direction = np.full(len(rules), sign)
-        p = flips.p_values(self.masks(rules), self.changes, direction)
-        return np.log(np.maximum(p, 1e-300)) + self.handicap
+    def _bet(self, masks: NDArray[np.uint64], sign: int) -> Floats:
+        # bets are on changes of at most 1
+        changes = self.changes / max(1.0, np.abs(self.changes).max(initial=0.0))
+        p = flips.p_values(masks, changes, np.full(len(masks), sign))
+        return np.asarray(np.log(np.maximum(p, 1e-300)))
 
     def select(self, sign: int) -> list[tuple[Listed, Bools]]:
         """Return the modes of one direction, in the order of their worth."""
@@ -249,7 +283,7 @@ class _ChangeTest:
         modes: list[tuple[Listed, Bools]] = []
         while len(modes) < MOST_MODES and len(pool):
             masks = [on for _, on in modes]
-            log_p2 = _contrast(on, d, masks, graded=self.graded) + handicap
+            log_p2 = self._contrast(on, sign, masks) + handicap
             beyond = family.adjust(log_p2, kind)
             new = ~np.any(masks, axis=0) if masks else np.ones(self.n, dtype=np.bool_)
             score = np.where(beyond <= self.level, _guarantee(on & new, d, d[new], z), -1.0)
@@ -279,9 +313,18 @@ class _ChangeTest:
         for start in range(0, len(pool), most):
             part = pool[start : start + most]
             on = bitset.unpack(self.masks(part), self.n)
-            log_p = _contrast(on, sign * self.changes, [], graded=self.graded)
+            log_p = self._contrast(on, sign, [])
             beyond[start : start + most] = log_p + self.handicap[part] - bars[self.kind[part]]
         return pool[np.argsort(beyond, kind="stable")[:most]]
+
+    def _contrast(self, on: Bools, sign: int, listed: Sequence[Bools]) -> Floats:
+        """Return log p that rules changed as the rest did, or as the rules listed say."""
+        new, d = on & ~np.any(listed, axis=0) if listed else on, sign * self.changes
+        if self.second is None or self.graded:
+            fresh = self._bet(bitset.pack(new), sign)
+        else:
+            fresh = self.samples.log_tail(new, d)
+        return np.maximum(fresh, flips.contrast(on, d, listed, counts=not flips.is_graded(d)))
 
     def _write_rule(self, rule: int) -> ModeRule:
         places = sorted({int(self.left[rule]), int(self.right[rule])} - {len(self.language.bits)})
@@ -296,19 +339,20 @@ class _Signs:
         self.test, self.units = test, np.flatnonzero(test.changes)
         self.on = bitset.unpack(test.rows, test.n)[:, self.units]
         rows = bitset.pack(self.on)
+        self.words = float(rows.shape[1])
         self.size = bitset.count(rows[test.left] & rows[test.right]).astype(np.float32)
-        self.table = tabulate_signs(len(self.units))
+        self.table = flips.tabulate_signs(len(self.units), NO_BAR)
 
     def log_p(self, sign: int) -> Floats:
-        """Return log p of every rule, with its handicap, as the flips have it."""
+        """Return log p of every rule, as the flips have it."""
         test = self.test
         rows = bitset.pack(self.on[:, sign * test.changes[self.units] > 0])
         count = bitset.count(rows[test.left] & rows[test.right]).astype(np.float32)
         tail = look_up(self.table, 0.5, self.size, count)
-        return np.asarray(tail.astype(np.float64) + test.handicap)
+        return np.asarray(tail.astype(np.float64))
 
-    def find_least(self) -> Floats:
-        """Return the least value of each class: of the data, of the data swapped, and of flips."""
+    def find_least(self) -> dict[int, Floats]:
+        """Return the least value of each class in either direction: of the data, and of flips."""
         test, m = self.test, len(self.units)
         worse = (test.changes[self.units] > 0)[:, None]
         flipped = stream(0, "modes: flips").random((m, PERMUTATIONS)) < 0.5
@@ -320,7 +364,7 @@ class _Signs:
             pairs = (test.right[rules] < len(test.rows) - 1).all()
             find = self._count_bits if pairs and len(rules) > long else self._multiply
             least[:, c] = find(rules, drawn)
-        return least
+        return {1: np.delete(least, 1, axis=0), -1: least[1:]}
 
     def _multiply(self, rules: Places, drawn: Bools) -> Floats:
         test = self.test
@@ -348,24 +392,43 @@ class _Signs:
         return count_bits(self.on, places, [prepare])[:, 0]
 
 
-def tabulate_signs(units: int) -> NDArray[np.float32]:
-    """Return log P(K >= k) for K heads of s coins: a row for each s, a column for each k from half.
+class _Labels:
+    """Changes summed inside every rule, and summed again with the runs permuted."""
 
-    It is 0 where one in five would do: such a rule stands out at no level.
+    def __init__(self, test: _ChangeTest) -> None:
+        self.test, self.samples = test, test.samples
+        self.on = bitset.unpack(test.rows, test.n)
+        # products of matrices, in words of bits that take as long
+        self.words = test.n / PRODUCTS
 
-    Parameters
-    ----------
-    units : int
-        Coins, at most.
-    """
-    from scipy.special import bdtrc
+    def log_p(self, sign: int) -> Floats:
+        """Return log p of every rule: a normal tail."""
+        test, d, tails = self.test, sign * self.samples.changes, np.zeros(len(self.test.kind))
+        for some in split(len(tails), test.n):
+            rows = self.on[test.left[some]] & self.on[test.right[some]]
+            tails[some] = self.samples.log_tail(rows, d)
+        return tails
 
-    width = int(_DEVIATIONS * math.sqrt(units) / 2) + 2
-    s = np.arange(units + 1)[:, None]
-    k = np.minimum(s // 2 + np.arange(width), s)
-    tail = np.where(k > 0, bdtrc(np.maximum(k - 1.0, 0), np.maximum(s, 1), 0.5), 1.0)
-    tail[tail > math.exp(NO_BAR)] = 1.0
-    return np.log(np.maximum(tail, 1e-300)).astype(np.float32)
+    def find_least(self) -> dict[int, Floats]:
+        """Return the least value of each class in either direction: of the data, and permuted."""
+        from scipy.special import log_ndtr
+
+        test, drawn = self.test, self.samples.permute(PERMUTATIONS, stream(0, "modes: samples"))
+        variance = self.samples.variance.astype(np.float32)
+
+        def evaluate(rows: Bools, least: Counts) -> Counts:
+            held = rows.astype(np.float32)
+            z = held @ drawn / np.sqrt(np.maximum(held @ variance, 1e-9))[:, None]
+            lowest = np.concatenate([-z.max(axis=0, initial=0), z.min(axis=0, initial=0)])
+            return np.asarray(np.minimum(least, lowest))
+
+        least = np.zeros((2 * drawn.shape[1], len(test.kinds)))
+        for c in range(len(test.kinds)):
+            rules = np.flatnonzero(test.kind == c)
+            sides = test.left[rules], test.right[rules], test.handicap[rules]
+            least[:, c] = find_least(self.on, *sides, (test.n, len(least)), evaluate, log_ndtr)
+        worse, better = np.split(least, 2)
+        return {1: worse, -1: better}
 
 
 def _guarantee(on: Bools, d: Floats, rest: Floats, z: Floats) -> Floats:
@@ -379,48 +442,11 @@ def _guarantee(on: Bools, d: Floats, rest: Floats, z: Floats) -> Floats:
     return np.asarray(np.where(n >= MIN_SUPPORT, score, -1.0))
 
 
-def _contrast(on: Bools, d: Floats, listed: Sequence[Bools], *, graded: bool) -> Floats:
-    """Return log p that rules changed no more than the rest did, and add nothing to those listed.
-
-    The largest of three: a tail of the changed units at the odds that the change elsewhere gives;
-    a normal tail of the difference; and the change of the units that no listed rule covers.
-    """
-    from scipy.special import log_ndtr
-
-    first = np.zeros(len(d), dtype=np.int64)
-    for i in range(len(listed) - 1, -1, -1):
-        first[listed[i]] = i + 1
-    strata = np.eye(len(listed) + 1)[first]
-    inside, total, squares = (on @ (strata * x[:, None]) for x in (np.ones_like(d), d, d**2))
-    size, every, every_square = strata.sum(0), d @ strata, d**2 @ strata
-    rest = size - inside
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.where(rest > 0, (every - total) / rest, 0.0)
-        spread = np.where(rest > 1, (every_square - squares) / rest - mean**2, 1.0)
-        spread = np.maximum(spread, 0.0) / np.maximum(rest - 1, 1)
-        each = np.maximum(inside, 1)
-        within = np.maximum(squares / each - (total / each) ** 2, 0.0)
-    # where nothing is outside, nothing is known beyond what is inside
-    known = (inside > 0) & (rest > 0)
-    expected = np.where(known, inside * mean, total).sum(axis=1)
-    variance = np.where(known, within * inside + inside**2 * spread, 0.0).sum(axis=1)
-    net, changed = total.sum(axis=1), squares.sum(axis=1)
-    normal = log_ndtr(-(net - expected) / np.sqrt(np.maximum(variance, 1e-9)))
-    new, up = bitset.pack(on & (first == 0)), np.ones(len(on), dtype=np.int64)
-    fresh = np.log(np.maximum(flips.p_values(new, d, up), 1e-300))
-    if graded:
-        return np.asarray(np.maximum(normal, fresh))
-    tilt = np.clip((1 + expected / np.maximum(changed, 1)) / 2, 0, 1)
-    odds = _log_tail((changed + net) / 2, changed, tilt)
-    return np.asarray(np.maximum(np.maximum(normal, fresh), odds))
-
-
-def _log_tail(up: Floats, changed: Floats, chance: Floats) -> Floats:
-    from scipy.special import bdtrc
-
-    up, changed = np.rint(up), np.maximum(np.rint(changed), 1)
-    tail = np.where(up > 0, bdtrc(np.maximum(up - 1, 0), changed.astype(np.int64), chance), 1.0)
-    return np.asarray(np.log(np.maximum(tail, 1e-300)))
+def _measure(changes: Floats, level: float) -> tuple[float, float, float]:
+    """Return the mean of changes, and its interval."""
+    total, squares = [changes.sum()], [(changes**2).sum()]
+    low, high = paired.change(total, squares, [len(changes)], 1 - level)
+    return float(changes.mean()), float(low[0]), float(high[0])
 
 
 def _describe_all(
@@ -429,19 +455,23 @@ def _describe_all(
     """Return listed rules with their numbers and words."""
     earlier = np.zeros(test.n, dtype=np.bool_)
     modes = []
+    first = None if test.second is None else ~test.second
+    (before, after), second = np.nan_to_num(test.losses), test.second
     for one, on in listed:
-        before, after = test.losses
-        mode = describe(test.language, one, on, earlier, after, outcome, test.level, table)
-        d, outside = test.changes[on], ~on
-        low, high = paired.change([d.sum()], [(d**2).sum()], [len(d)], 1 - test.level)
+        mode = describe(test.language, one, on, earlier, after, outcome, test.level, table, second)
+        outside = ~on
+        difference, low, high = _measure(test.changes[on], test.level)
+        d = test.losses[1, on] - test.losses[0, on]
         change = ModeChange(
             before=float(before[on].sum()),
             before_outside=float(before[outside].sum()),
             worse=int((d > 0).sum()),
             better=int((d < 0).sum()),
-            difference=float(d.mean()),
+            difference=difference,
             elsewhere=float(test.changes[outside].mean()),
-            interval=(float(low[0]), float(high[0])),
+            interval=(low, high),
+            n_before=None if first is None else int((on & first).sum()),
+            n_before_outside=None if first is None else int((outside & first).sum()),
         )
         modes.append(replace(mode, change=change, corrected=None))
         earlier |= on

@@ -161,9 +161,12 @@ def describe(
     outcome: str,
     level: float,
     table: pl.DataFrame,
+    among: Bools | None = None,
 ) -> Mode:
-    """Return a listed rule with its numbers and words."""
+    """Return a listed rule with its numbers and words, counted among some units or all."""
     tested = language.tested(one.rule)
+    if among is not None:
+        tested = among if tested is None else among & tested
     # a context's other units are what a rule inside it is compared with; held-out ones, for a
     # rule that was mined from the others
     outside = ~inside if tested is None else tested & ~inside

@@ -88,13 +88,15 @@ class ModeChange(_Section, frozen=True, kw_only=True):
     before, before_outside : float
         Failures of the first run inside, and of all other units (losses summed).
     worse, better : int
-        Units inside whose loss rose, and whose loss fell.
+        Units inside whose loss rose, and whose loss fell; 0 of runs over different examples.
     difference : float
-        Mean change inside, in [-1, 1].
+        Mean change inside, in [-1, 1]; of runs over different examples, like compared with like.
     elsewhere : float
         Mean change of all other units.
     interval : pair of float
         Of the mean change inside, for this rule alone, at level 1 - alpha.
+    n_before, n_before_outside : int or None
+        Units of the first run inside, and outside, where the runs are over different examples.
     """
 
     before: float
@@ -104,6 +106,8 @@ class ModeChange(_Section, frozen=True, kw_only=True):
     difference: float
     elsewhere: float
     interval: tuple[float, float]
+    n_before: int | None = None
+    n_before_outside: int | None = None
 
 
 class Mode(_Section, frozen=True, kw_only=True):
@@ -185,6 +189,13 @@ class Mode(_Section, frozen=True, kw_only=True):
     def rate_outside(self) -> float:
         """Return failure rate outside; 0 where nothing is outside."""
         return self.errors_outside / self.n_outside if self.n_outside else 0.0
+
+    @property
+    def rate_before(self) -> float:
+        """Return failure rate of the first of two runs inside; 0 where none were compared."""
+        if self.change is None:
+            return 0.0
+        return self.change.before / max(1, self.change.n_before or self.n)
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -352,6 +363,9 @@ class ModeSearch(_Section, frozen=True, kw_only=True):
         every rule that was tested beside it.
     matrix : tuple of MatrixRow
         Of several models: one list of rules for all.
+    like_for_like : tuple of float, or None
+        Of runs over different examples: the change of all of them, each compared with its like in
+        the other run, and the ends of its interval.
     """
 
     level: float
@@ -367,6 +381,7 @@ class ModeSearch(_Section, frozen=True, kw_only=True):
     overall: tuple[float, float] | None = None
     matrix: tuple[MatrixRow, ...] = ()
     detectable_by: dict[str, dict[str, float | None]] = {}
+    like_for_like: tuple[float, float, float] | None = None
 
     @property
     def rules(self) -> int:

@@ -148,6 +148,13 @@ CHANGE_ASSOCIATION = (
 )
 
 
+SAMPLES_ASSOCIATION = (
+    "The two runs share no example, so single candidates are not tested. A mode says that failures "
+    "changed among examples that are alike in the columns of the table. In other ways they may "
+    "differ."
+)
+
+
 def name_sides(report: Report) -> tuple[str, str]:
     """Name the two sides of a cell as tables do: on and off, or the two models."""
     if report.change is None or report.manifest.compare is None:
@@ -164,6 +171,8 @@ def describe_overall(report: Report) -> str:
     first, second = (words.clean(name) for name in compare)
     level = words.level(1 - words.decimal(report.plan.alpha))
     verdict = "beyond chance" if change.confirmed else "within chance"
+    if report.mode_search is not None and report.mode_search.like_for_like:
+        second += ", not paired, like compared with like"
     return (
         f"Overall, from {first} to {second}: {words.points(change.change)} points "
         f"({level} interval {words.span(change.interval, words.points)}; "

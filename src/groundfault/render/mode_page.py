@@ -169,7 +169,7 @@ def _state(one: NumberedMode, full: float, terminal: bool) -> Statement:
 
 def find_rate_beside(mode: Mode) -> float:
     """Return the second rate of a bar, beside the rule's own: elsewhere, or before."""
-    return mode.rate_outside if mode.change is None else mode.change.before / mode.n
+    return mode.rate_outside if mode.change is None else mode.rate_before
 
 
 def list_deciding(report: Report) -> tuple[Statement, ...]:
@@ -241,7 +241,7 @@ def _describe(outline: ModeOutline, one: NumberedMode, with_figures: bool) -> It
     if with_figures and mode.doses:
         yield draw_safely("the figure of a mode", partial(draw_doses, mode, one.anchor))
     sides, sample = _SIDES, mode.sample
-    if mode.change is not None:
+    if mode.change is not None and mode.change.n_before is None:
         got = "better" if mode.is_less_frequent else "worse"
         sides = _SIDES | {"failing": f"Got {got}", "passing": f"Did not get {got}"}
         # whether one outside is right now tells little of a change
@@ -275,9 +275,11 @@ def _count_change(one: NumberedMode, change: ModeChange) -> Table:
         ("Inside the rule", change.before, mode.errors, mode.n, change.difference),
         ("Elsewhere", change.before_outside, mode.errors_outside, mode.n_outside, change.elsewhere),
     ]
+    sizes = change.n_before, change.n_before_outside
+    then = ["" if size is None else f" of {words.count(size)}" for size in sizes]
     rows = [
-        (part, count_errors(before), count_errors(now), words.count(n), words.points(moved))
-        for part, before, now, n, moved in parts
+        (part, count_errors(before) + of, count_errors(now), words.count(n), words.points(moved))
+        for (part, before, now, n, moved), of in zip(parts, then, strict=True)
     ]
     heads = ("Where", "Failures before", "Now", f"{words.capital(one.report.unit)}s", "Points")
     return make_table(one.name, "tnnnn", heads, rows)
@@ -319,10 +321,12 @@ def _remark_change(
     mode, units = one.mode, f"{one.report.unit}s"
     ends = words.span(change.interval, words.points)
     yield level, f"{ends} points: the change, for this rule alone"
+    swapped = f"if the two runs could be swapped within {units}"
+    if change.n_before is not None:
+        swapped = f"if it is chance which run like {units} are in"
     yield (
         "Against chance",
-        f"p {equal_p(mode.p_marginal)}, corrected for the search of {rules} rules, if the two runs "
-        f"could be swapped within {units}",
+        f"p {equal_p(mode.p_marginal)}, corrected for the search of {rules} rules, {swapped}",
     )
     yield (
         "Unlike the rest",

@@ -215,6 +215,12 @@ class ModeOutline:
         rules = "This rule covers" if count == 1 else f"These {_number(count)} rules cover"
         examples = format_share(coverage.covered / coverage.n)
         if self.changes is not None:
+            if self.search.like_for_like:
+                run = self.changes[int(outcome != BETTER)]
+                return (
+                    f"{rules} {_share_of_errors(coverage)} of the failures of {run}, in {examples} "
+                    f"of its {self.report.unit}s."
+                )
             return (
                 f"{rules} {_share_of_errors(coverage)} of the {self.report.unit}s that got "
                 f"{outcome}, in {examples} of all {self.report.unit}s."
@@ -288,11 +294,15 @@ class ModeOutline:
                 if self.search.bars == "permutation"
                 else "Each rule is paid for, whatever the others are"
             )
+            swapped = f"the two runs are swapped within {self.report.unit}s"
+            if self.search.like_for_like:
+                how, swapped = "Validated by simulation", "which run an example is in is permuted "
+                swapped += f"among {self.report.unit}s that are alike in the columns of the table"
             return (
                 f"Family-wise error at most {level}{first_look}, for each of the two lists, over "
                 "every rule that could have been listed and the overall change. "
-                f"{how}: the two runs are swapped within {self.report.unit}s. That a rule changed "
-                "unlike the rest is a second claim at the same level, validated by simulation. A "
+                f"{how}: {swapped}. That a rule changed unlike "
+                "the rest is a second claim at the same level, validated by simulation. A "
                 "mode is a rule under which failures changed, which is not to say that the rule is "
                 "the cause."
             )
@@ -386,16 +396,16 @@ def describe_rates(
 def _describe_change(mode: Mode, change: ModeChange, wrong: str, unit: str) -> str:
     if mode.errors % 1 or change.before % 1:
         inside = f"mean loss {mode.rate:.2f} ({words.plural(mode.n, unit)})"
-        before = f"{change.before / mode.n:.2f}"
+        before = f"{mode.rate_before:.2f}"
     else:
         inside = f"{words.rate(mode.rate)}{wrong} ({count_errors(mode.errors)} of "
         inside += f"{words.count(mode.n)})"
-        before = f"{words.rate(change.before / mode.n)} ({count_errors(change.before)})"
-    return (
-        f"{inside}, before {before}; {words.count(change.worse)} got worse, "
-        f"{words.count(change.better)} better; elsewhere "
-        f"{words.points(change.elsewhere)} points"
-    )
+        of = "" if change.n_before is None else f" of {words.count(change.n_before)}"
+        before = f"{words.rate(mode.rate_before)} ({count_errors(change.before)}{of})"
+    moved = f"{words.count(change.worse)} got worse, {words.count(change.better)} better"
+    if change.n_before is not None:
+        moved = f"{words.points(change.difference)} points, like compared with like"
+    return f"{inside}, before {before}; {moved}; elsewhere {words.points(change.elsewhere)} points"
 
 
 def format_ratio(ratio: float) -> str:

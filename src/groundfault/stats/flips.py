@@ -1,13 +1,19 @@
-"""Changes: whether two ways differ on slices of the same units.
+"""Changes: whether two ways differ on slices of units, the same ones or others.
 
 If a 0/1 outcome of a unit is the same under both ways but for chance, the sign of its difference is
 as likely to be + as -. Flipping signs at random therefore says what chance does, however much some
 units vary and others do not. Graded differences of mean 0 need not be symmetric: a few large gains
-beside many small losses are flipped into a finding. There the mean is bet on."""
+beside many small losses are flipped into a finding. There the mean is bet on.
+
+Two ways on different units are compared by `Samples`: each unit with those that are like it. Units
+are alike if by their conditions they are as likely to be the second way's: where failing depends on
+the conditions alone, which of them the second way has is then a matter of chance (Rosenbaum and
+Rubin 1983, doi:10.1093/biomet/70.1.41). Another mix of units is no change, other rates are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +21,7 @@ from numpy.typing import NDArray
 from groundfault.stats import bits, multiple
 from groundfault.stats.bits import Bits
 
+Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
 # differences flipped, and slices unpacked, at a time
@@ -24,6 +31,20 @@ _SLICES = 1 << 22  # cells: 4 MiB of bytes
 STAKES = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9)
 """Shares of the wealth that bets on a mean stake, averaged: small ones for small changes, and below
 1, since a change of -1 would lose all."""
+
+_DEVIATIONS = 12.0
+"""Standard deviations above half that tails are tabulated to: e^-72, which no bar is near."""
+_FOLDS = 5  # a fifth at a time is left out: rates of the rest are nearly those of all
+_PENALTIES = (3.0, 30.0, 300.0, 3000.0)
+"""Examples that a condition needs to say half of what it seems to: chosen by the folds left out."""
+_CLASSES = 10
+"""Classes of alike examples: five take nine tenths of a bias (Cochran 1968), ten nearly all."""
+_LEAST = 0.002
+"""Share of the variance of the run that conditions have to predict, or all examples are alike."""
+_TELLS = 0.95
+"""Correlation of a condition with the run at which its column is the run's name, or its date."""
+_MOST = 1000
+"""Conditions that rates are predicted by: those that divide the examples most evenly."""
 
 
 def max_t(
@@ -202,3 +223,187 @@ class _Flips:
         off = bits.unpack(self.elsewhere[part], m).astype(np.float64)
         share = np.maximum(self.count[part], 1), np.maximum(self.rest[part], 1)
         return np.asarray(on / share[0][:, None] - off / share[1][:, None])
+
+
+def tabulate_signs(units: int, likely: float) -> NDArray[np.float32]:
+    """Return log P(K >= k) for K heads of s coins: a row for each s, a column for each k from half.
+
+    Parameters
+    ----------
+    units : int
+        Coins, at most.
+    likely : float
+        Log P above which it is 0: such a rule stands out at no level.
+    """
+    from scipy.special import bdtrc
+
+    width = int(_DEVIATIONS * math.sqrt(units) / 2) + 2
+    s = np.arange(units + 1)[:, None]
+    k = np.minimum(s // 2 + np.arange(width), s)
+    tail = np.where(k > 0, bdtrc(np.maximum(k - 1.0, 0), np.maximum(s, 1), 0.5), 1.0)
+    tail[tail > math.exp(likely)] = 1.0
+    return np.log(np.maximum(tail, 1e-300)).astype(np.float32)
+
+
+def contrast(on: Bools, d: Floats, listed: Sequence[Bools], *, counts: bool) -> Floats:
+    """Return log p that rules changed no more than the rest did.
+
+    A normal tail of the difference; where changes are counts, a tail of the changed units at the
+    odds that the change elsewhere gives, if that is larger.
+
+    Parameters
+    ----------
+    on : bool array, shape (rules, units)
+    d : float64 array, shape (units,)
+        Changes.
+    listed : sequence of bool array, shape (units,)
+        Rules that are known to have changed: units are compared with those that share the first of
+        these, or none.
+    counts : bool
+        Whether all changes but 0 are 1 or -1.
+    """
+    from scipy.special import log_ndtr
+
+    first = np.zeros(len(d), dtype=np.int64)
+    for i in range(len(listed) - 1, -1, -1):
+        first[listed[i]] = i + 1
+    strata = np.eye(len(listed) + 1)[first]
+    inside, total, squares = (on @ (strata * x[:, None]) for x in (np.ones_like(d), d, d**2))
+    size, every, every_square = strata.sum(0), d @ strata, d**2 @ strata
+    rest = size - inside
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(rest > 0, (every - total) / rest, 0.0)
+        spread = np.where(rest > 1, (every_square - squares) / rest - mean**2, 1.0)
+        spread = np.maximum(spread, 0.0) / np.maximum(rest - 1, 1)
+        each = np.maximum(inside, 1)
+        within = np.maximum(squares / each - (total / each) ** 2, 0.0)
+    # where nothing is outside, nothing is known beyond what is inside
+    known = (inside > 0) & (rest > 0)
+    expected = np.where(known, inside * mean, total).sum(axis=1)
+    variance = np.where(known, within * inside + inside**2 * spread, 0.0).sum(axis=1)
+    net, changed = total.sum(axis=1), squares.sum(axis=1)
+    normal = log_ndtr(-(net - expected) / np.sqrt(np.maximum(variance, 1e-9)))
+    if not counts:
+        return np.asarray(normal)
+    tilt = np.clip((1 + expected / np.maximum(changed, 1)) / 2, 0, 1)
+    odds = _log_tail((changed + net) / 2, changed, tilt)
+    return np.asarray(np.maximum(normal, odds))
+
+
+def _log_tail(up: Floats, changed: Floats, chance: Floats) -> Floats:
+    from scipy.special import bdtrc
+
+    up, changed = np.rint(up), np.maximum(np.rint(changed), 1)
+    tail = np.where(up > 0, bdtrc(np.maximum(up - 1, 0), changed.astype(np.int64), chance), 1.0)
+    return np.asarray(np.log(np.maximum(tail, 1e-300)))
+
+
+def find_telling(on: Bools, second: Bools) -> Bools:
+    """Return which conditions tell in which run an example is: bool, shape (conditions,).
+
+    Parameters
+    ----------
+    on : bool array, shape (conditions, units)
+    second : bool array, shape (units,)
+    """
+    rows, run = on - on.mean(axis=1, keepdims=True), second - second.mean()
+    scale = np.sqrt((rows**2).sum(axis=1) * (run**2).sum())
+    return np.asarray(np.abs(rows @ run) >= _TELLS * np.maximum(scale, 1e-9))
+
+
+class Samples:
+    """What each example of two runs says of the change inside any rule that holds for it.
+
+    Parameters
+    ----------
+    on : bool array, shape (conditions, units)
+        By which examples are alike.
+    losses : float64 array, shape (units,)
+        In [0, 1].
+    second : bool array, shape (units,)
+        Whether an example is in the second run.
+    rng : numpy.random.Generator
+        Draws the folds.
+
+    Attributes
+    ----------
+    home : int64 array, shape (units,)
+        Class of alike examples.
+    changes : float64 array, shape (units,)
+        Their mean inside a rule is the change there, like compared with like; 0 where one of the
+        runs has no like.
+    unlike : int
+        How many these are.
+    """
+
+    def __init__(
+        self,
+        on: Bools,
+        losses: Floats,
+        second: Bools,
+        rng: np.random.Generator,
+    ) -> None:
+        order = np.argsort(np.abs(on.mean(axis=1) - 0.5), kind="stable")
+        rows = on[np.sort(order[:_MOST])].astype(np.float64)
+        fold = rng.permutation(len(losses)) % _FOLDS
+        rest = losses - _predict(rows, losses, fold)
+        run = second.astype(np.float64)
+        chance = _predict(rows, run, fold)
+        known = 1 - np.mean((run - chance) ** 2) / max(run.var(), 1e-9)
+        self.home = np.zeros(len(losses), dtype=np.int64)
+        if known >= _LEAST:
+            ends = np.quantile(chance, np.arange(1, _CLASSES) / _CLASSES)
+            self.home = np.searchsorted(ends, chance)
+        self.share = self._average(run)
+        both = (self.share > 0) & (self.share < 1)
+        self.rest = np.where(both, rest - self._average(rest), 0.0)
+        self.spread = np.where(both, self.share * (1 - self.share), 1.0)
+        self.second, self.unlike = second, int((~both).sum())
+        self.changes = self.weigh(run)
+
+    def _average(self, values: Floats) -> Floats:
+        size = np.bincount(self.home)
+        return np.asarray((np.bincount(self.home, values) / np.maximum(size, 1))[self.home])
+
+    def weigh(self, run: Floats) -> Floats:
+        """Return the changes if other examples were those of the second run."""
+        return np.asarray(self.rest * (run - self.share) / self.spread)
+
+    def log_tail(self, on: Bools, changes: Floats) -> Floats:
+        """Return the log p that changes inside rules sum to more than 0: a normal tail."""
+        from scipy.special import log_ndtr
+
+        return np.asarray(log_ndtr(-(on @ changes) / np.sqrt(np.maximum(on @ self.variance, 1e-9))))
+
+    @property
+    def variance(self) -> Floats:
+        """Return what each example adds to the variance of a rule's sum of changes by chance."""
+        return np.asarray(self.rest**2 / self.spread)
+
+    def permute(self, draws: int, rng: np.random.Generator) -> NDArray[np.float32]:
+        """Return changes as they are, and with runs permuted within classes: (units, 1 + draws)."""
+        run = np.sort(self.home + self.second / 2) % 1 > 0
+        drawn = np.empty((len(run), 1 + draws), dtype=np.float32)
+        drawn[:, 0] = self.changes
+        for column in drawn.T[1:]:
+            mixed = np.empty(len(run))
+            mixed[np.argsort(self.home + rng.random(len(run)))] = run
+            column[:] = self.weigh(mixed)
+        return drawn
+
+
+def _predict(rows: Floats, target: Floats, fold: NDArray[np.int64]) -> Floats:
+    """Return what other folds say of each example: ridge regression on conditions."""
+    found = np.empty((len(_PENALTIES), len(target)))
+    for f in range(_FOLDS):
+        out = fold == f
+        kept = rows[:, ~out]
+        middle, mean = kept.mean(axis=1), float(target[~out].mean())
+        centred = kept - middle[:, None]
+        values, vectors = np.linalg.eigh(centred @ centred.T)
+        turned = vectors.T @ (centred @ (target[~out] - mean))
+        new = vectors.T @ (rows[:, out] - middle[:, None])
+        for i, penalty in enumerate(_PENALTIES):
+            found[i, out] = mean + (turned / (np.maximum(values, 0) + penalty)) @ new
+    errors = ((found - target) ** 2).mean(axis=1)
+    return np.asarray(np.clip(found[errors.argmin()], 0, 1))
