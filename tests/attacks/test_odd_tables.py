@@ -92,10 +92,12 @@ def test_a_column_of_each_odd_type_is_audited(
     assert json.loads(report.to_json())["findings"] is not None
 
 
-def test_models_without_an_example_in_common_are_not_compared() -> None:
-    table = pl.DataFrame({"i": range(40), "m": ["a", "b"] * 20, "error": [0, 1, 1, 0] * 10})
-    evidence = read(table.with_columns(x=pl.col("i") % 3), id="i", model="m")
-    with pytest.raises(InputError, match="'a' and 'b' have no example in common"):
+def test_a_model_without_a_scored_example_is_not_compared() -> None:
+    table = pl.DataFrame({"i": range(40), "m": ["a", "b"] * 20, "error": [0, None, 1, None] * 10})
+    evidence = read(
+        table.with_columns(x=pl.col("i") % 3), id="i", model="m", null_outcome="missing"
+    )
+    with pytest.raises(InputError, match="no example of model 'b' was scored"):
         groundfault.audit(evidence, compare=("a", "b"), ledger=None)
 
 

@@ -74,7 +74,7 @@ def audit(
         Proposers, by name or ready made.
     compare : pair of str, optional
         Judge what changed from the first model to the second, example by example, instead of the
-        failures of one.
+        failures of one. Without an example in common, like ones are compared.
     ledger : Ledger, path, URL or bool, optional
         Where the look at the outcomes is recorded. True is the place that $GROUNDFAULT_LEDGER
         names, else groundfault-ledger.db in the current folder. False or None records nothing, and

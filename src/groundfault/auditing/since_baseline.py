@@ -1,7 +1,8 @@
 """What changed since a baseline: two reports as two runs of the same examples.
 
 On units that both reports have, modes of the change are searched for as in a comparison of two
-models. Without such units, the failures of a candidate then and now are two samples."""
+models. Without such units, like ones are compared where both tables are there, else the failures of
+a candidate then and now."""
 
 from __future__ import annotations
 

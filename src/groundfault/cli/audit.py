@@ -69,7 +69,7 @@ def audit(
     table : TABLE
         Table or view to count in, where SOURCE is a database of DuckDB (--engine duckdb).
     compare : A B
-        Judge what changed from model or configuration A to B on the same examples.
+        Judge what changed from model or configuration A to B, on the same examples or on others.
     every_scorer
         Audit the logs once by each scorer, at a level that holds for all, and compare.
     """

@@ -251,7 +251,7 @@ def gate(
     fail_on : SQL
         Condition on a finding, failure mode or overall change that fails the gate.
     baseline : FILE
-        Earlier report of the same examples; only what got worse since fails the gate.
+        Earlier report; only what got worse since fails the gate.
     level
         Share of false alarms of a gate with a baseline.
     must_detect : LIFT

@@ -32,7 +32,6 @@ from groundfault.modes.find import OwnRule, describe, make_own_conditions, take_
 from groundfault.modes.kernels import (
     NO_BAR,
     WORTH_COMPILING,
-    Counts,
     Kernel,
     count_bits,
     count_tails,
@@ -175,16 +174,9 @@ class _ChangeTest:
         self.n = n = losses.shape[1]
         second = ~np.isnan(losses[1])
         self.second = None if second.all() else second
-        usable = []
-        for one in conditions:
-            part = take_units(one, scored)
-            if part.tested is not None:
-                part = restrict(part, units=UnitSet.of(part.on & part.tested))
-            if part.units.is_usable:
-                usable.append(part)
+        usable = list(_take_usable(conditions, scored))
         if self.second is not None:
-            tells = flips.find_telling(np.array([one.on for one in usable]).reshape(-1, n), second)
-            self.names = tuple(dict.fromkeys(usable[i].column for i in np.flatnonzero(tells)))
+            self.names = _find_names(usable, second)
             usable = [one for one in usable if one.column not in self.names]
         self.language = RuleLanguage(usable, Layout(np.zeros(n, dtype=np.int64)), 2)
         everywhere = bitset.pack(np.ones((1, n), dtype=np.bool_))
@@ -208,13 +200,9 @@ class _ChangeTest:
         work = len(self.kind) * null.words * PERMUTATIONS
         summed = self.graded or bars == "bonferroni" or bool(named) or work > WORK
         self.bar_kind: BarKind = "bonferroni" if summed else "permutation"
-        every = np.arange(len(self.kind))
         is_bet = self.graded or (summed and self.second is not None)
-        self.log_p = {
-            sign: self.handicap
-            + (self._bet(self.masks(every), sign) if is_bet else null.log_p(sign))
-            for sign in (1, -1)
-        }
+        log_p = self._bet if is_bet else null.log_p
+        self.log_p = {sign: log_p(sign) + self.handicap for sign in (1, -1)}
         least = {} if summed else null.find_least()
         self.family = {
             sign: SummedBars(self.counts, self.shares)
@@ -265,8 +253,9 @@ class _ChangeTest:
         """Return the units that rules hold for: uint64, shape (rules, words)."""
         return np.asarray(self.rows[self.left[rules]] & self.rows[self.right[rules]])
 
-    def _bet(self, masks: NDArray[np.uint64], sign: int) -> Floats:
-        # bets are on changes of at most 1
+    def _bet(self, sign: int, masks: NDArray[np.uint64] | None = None) -> Floats:
+        """Return log p of some rules, or of all, by bets on changes of at most 1."""
+        masks = self.masks(np.arange(len(self.kind))) if masks is None else masks
         changes = self.changes / max(1.0, np.abs(self.changes).max(initial=0.0))
         p = flips.p_values(masks, changes, np.full(len(masks), sign))
         return np.asarray(np.log(np.maximum(p, 1e-300)))
@@ -321,7 +310,7 @@ class _ChangeTest:
         """Return log p that rules changed as the rest did, or as the rules listed say."""
         new, d = on & ~np.any(listed, axis=0) if listed else on, sign * self.changes
         if self.second is None or self.graded:
-            fresh = self._bet(bitset.pack(new), sign)
+            fresh = self._bet(sign, bitset.pack(new))
         else:
             fresh = self.samples.log_tail(new, d)
         return np.maximum(fresh, flips.contrast(on, d, listed, counts=not flips.is_graded(d)))
@@ -330,6 +319,25 @@ class _ChangeTest:
         places = sorted({int(self.left[rule]), int(self.right[rule])} - {len(self.language.bits)})
         kind = self.kinds[self.kind[rule]]
         return ModeRule(tuple((i,) for i in places), "pair" if kind == "value pair" else kind)
+
+
+def _take_usable(conditions: Sequence[Condition], units: Bools) -> Iterator[Condition]:
+    """Yield conditions on some units, those that hold for enough of them."""
+    for one in conditions:
+        part = take_units(one, units)
+        if part.tested is not None:
+            part = restrict(part, units=UnitSet.of(part.on & part.tested))
+        if part.units.is_usable:
+            yield part
+
+
+def _find_names(conditions: Sequence[Condition], second: Bools) -> list[str]:
+    """Return columns that tell in which run a unit is, such as its date."""
+    columns: dict[str, list[Bools]] = {}
+    for one in conditions:
+        for column in {x.column for x in (one, *one.aliases)}:
+            columns.setdefault(column, []).append(one.on)
+    return [name for name, on in columns.items() if flips.tells_runs(np.array(on), second)]
 
 
 class _Signs:
@@ -414,14 +422,7 @@ class _Labels:
         from scipy.special import log_ndtr
 
         test, drawn = self.test, self.samples.permute(PERMUTATIONS, stream(0, "modes: samples"))
-        variance = self.samples.variance.astype(np.float32)
-
-        def evaluate(rows: Bools, least: Counts) -> Counts:
-            held = rows.astype(np.float32)
-            z = held @ drawn / np.sqrt(np.maximum(held @ variance, 1e-9))[:, None]
-            lowest = np.concatenate([-z.max(axis=0, initial=0), z.min(axis=0, initial=0)])
-            return np.asarray(np.minimum(least, lowest))
-
+        evaluate = partial(self.samples.find_lowest, drawn)
         least = np.zeros((2 * drawn.shape[1], len(test.kinds)))
         for c in range(len(test.kinds)):
             rules = np.flatnonzero(test.kind == c)

@@ -42,7 +42,8 @@ _CLASSES = 10
 _LEAST = 0.002
 """Share of the variance of the run that conditions have to predict, or all examples are alike."""
 _TELLS = 0.95
-"""Correlation of a condition with the run at which its column is the run's name, or its date."""
+"""Share of one run under a condition, and of all units under such conditions, from which a column
+is the run's name or its date: without it units would have no like in the other run."""
 _MOST = 1000
 """Conditions that rates are predicted by: those that divide the examples most evenly."""
 
@@ -298,17 +299,17 @@ def _log_tail(up: Floats, changed: Floats, chance: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(tail, 1e-300)))
 
 
-def find_telling(on: Bools, second: Bools) -> Bools:
-    """Return which conditions tell in which run an example is: bool, shape (conditions,).
+def tells_runs(on: Bools, second: Bools) -> bool:
+    """Return whether conditions on one column tell for nearly all units in which run they are.
 
     Parameters
     ----------
     on : bool array, shape (conditions, units)
     second : bool array, shape (units,)
     """
-    rows, run = on - on.mean(axis=1, keepdims=True), second - second.mean()
-    scale = np.sqrt((rows**2).sum(axis=1) * (run**2).sum())
-    return np.asarray(np.abs(rows @ run) >= _TELLS * np.maximum(scale, 1e-9))
+    size = np.maximum(on.sum(axis=1), 1)
+    mostly = np.abs((on & second).sum(axis=1) / size - 0.5) >= _TELLS - 0.5
+    return bool(on[mostly].any(axis=0).mean() >= _TELLS)
 
 
 class Samples:
@@ -374,6 +375,16 @@ class Samples:
         from scipy.special import log_ndtr
 
         return np.asarray(log_ndtr(-(on @ changes) / np.sqrt(np.maximum(on @ self.variance, 1e-9))))
+
+    def find_lowest(
+        self, drawn: NDArray[np.float32], on: Bools, least: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """Return the lowest normal deviates of rules in draws, then of changes the other way."""
+        rows = on.astype(np.float32)
+        scale = np.sqrt(np.maximum(rows @ self.variance.astype(np.float32), 1e-9))[:, None]
+        z = rows @ drawn / scale
+        lowest = np.concatenate([-z.max(axis=0, initial=0), z.min(axis=0, initial=0)])
+        return np.asarray(np.minimum(least, lowest))
 
     @property
     def variance(self) -> Floats:
