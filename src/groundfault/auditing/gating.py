@@ -183,8 +183,8 @@ def gate(
         An earlier report. On examples that both reports have, the expression is asked of the modes
         of the change and of the overall change, as in a comparison. Without such examples, those of
         both tables are compared like with like; without the table of the baseline, findings whose
-        counts rose by the same rule in both. The baseline of a comparison is another: new is what that
-        had not confirmed in the same direction.
+        counts rose by the same rule in both. The baseline of a comparison is another: new is what
+        that had not confirmed in the same direction.
     evidence : Evidence, path or sequence of path, optional
         The table of the report, whose columns the rules of the change name. Left out, it is read
         where the report says it was, if it is still there.
