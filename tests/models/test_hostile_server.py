@@ -63,7 +63,7 @@ def test_a_reply_is_cut_while_it_arrives(url: str, tmp_path: Path) -> None:
 def test_a_compressed_reply_has_no_size(url: str) -> None:
     target = models.get("openai/tiny", base_url=url, api_key=KEY)
     (answer,) = models.ask(target, ["zipped"], retries=0)
-    assert "is compressed (gzip), which was not asked for" in answer.error
+    assert "is compressed (gzip) without being asked for" in answer.error
 
 
 # ------------------------------------------------------------------------------------ redirects

@@ -1,4 +1,4 @@
-"""Asking language models: questions in, responses out, every call recorded.
+"""Ask language models and record every call.
 
 ::
 
@@ -15,7 +15,7 @@ A target is named in one string:
 ``openai/<model>``
     Any server that speaks OpenAI's protocol (option ``base_url``, or OPENAI_BASE_URL).
 ``inspect/<provider>/<model>``
-    Whatever Inspect's ``get_model`` reaches: hosted providers, vllm, ollama, ...
+    Any model that Inspect's ``get_model`` reaches: hosted providers, vllm, ollama, ...
 ``hf/<folder or name>``
     A Hugging Face model on this machine, through Inspect.
 

@@ -35,7 +35,7 @@ _PATIENCE = 0.2
 
 
 class _Settings(TypedDict, total=False):
-    """Settings of a `Question` but for the draws of the model."""
+    """Settings of a `Question` without those for the sampling of answers."""
 
     temperature: float | None
     top_p: float | None
@@ -69,9 +69,9 @@ class _AllOptions(AskOptions, QuestionSettings, total=False):
 def ask(
     target: str | Target, prompts: Iterable[Prompt | Question], **options: Unpack[_AllOptions]
 ) -> list[Response]:
-    """Ask a model, and wait for the responses; `ask_async` says what the options are.
+    """Ask a model and wait for the responses; `ask_async` describes the options.
 
-    It also works in a notebook, where an event loop is running already.
+    The function also works in a notebook, where an event loop is running already.
 
     Examples
     --------
@@ -95,25 +95,25 @@ async def ask_async(
     progress: Callable[[str], object] | None = None,
     **settings: Unpack[QuestionSettings],
 ) -> list[Response]:
-    """Ask a model; one response a prompt, in the order of the prompts.
+    """Ask a model and return one response a prompt, in the order of the prompts.
 
     Parameters
     ----------
     target : str or Target
-        Such as ``openai/gpt-4o-mini`` or ``replay:calls.jsonl``; see `groundfault.models`.
+        For example ``openai/gpt-4o-mini`` or ``replay:calls.jsonl``; see `groundfault.models`.
     prompts : iterable of str, list of messages, or Question
-        The same question twice is asked once; another ``repeat`` makes it another question.
+        A repeated question is asked once; another ``repeat`` makes it another question.
     record : path, URL or Record, optional
-        Where every attempt is recorded before its response is returned. A question that has its
-        answer there is not asked again: after an interruption, run the same again and pay only for
-        what is missing.
+        Record of every attempt, written before its response is returned. A question with an answer
+        on record is not asked again: after an interruption, run the same call again and pay only
+        for the missing answers.
     concurrency : int
-        Most calls at a time.
+        Largest number of calls at a time.
     timeout : float
         Seconds for one attempt.
     retries : int
-        Further attempts after an error that may be temporary; waits double from 0.5 s to 30 s, or
-        are as long as the service asks for.
+        Further attempts after an error that may be temporary; waits double from 0.5 s to 30 s,
+        unless the service asks for a longer wait.
     progress : callable, optional
         Called with a line of text after each question.
     **settings
@@ -129,20 +129,20 @@ async def ask_async(
     ------
     InputError
         If a prompt cannot be sent, the record cannot be written to, the service refuses every
-        question (a wrong key, an unknown model), or ten questions fail for good one after the
-        other. What was answered until then is in the record.
+        question (a wrong key, an unknown model), or ten questions in a row fail after all
+        attempts. The answers until then are in the record.
     PlanError
         If a setting is out of range or the target is unknown.
 
     Warns
     -----
     UserWarning
-        If the server answered as another model than was asked.
+        If the server answered as another model than the one asked.
 
     Notes
     -----
-    Calls in progress when the process is killed, at most ``concurrency`` of them, may have been
-    paid for and are asked again: their replies never arrived.
+    If the process is killed, up to ``concurrency`` calls in progress may have been paid for and are
+    asked again, because their replies never arrived.
     """
     model = get(target)
     if concurrency < 1:
@@ -166,7 +166,7 @@ async def ask_async(
     await _together(run.work(rest) for _ in range(min(concurrency, len(by_hash) - len(responses))))
     if run.stop_reason:
         place = open_record.place if open_record else ""
-        safe = f"; what was answered is in {place}: run again to go on" if place else ""
+        safe = f"; the answers so far are in {place}: run again to continue" if place else ""
         raise InputError(f"{model.name} cannot be asked: {run.stop_reason}{safe}")
     asked = [run.responses[question.hash] for question in questions]
     warn_of_others(asked)
@@ -188,7 +188,7 @@ def _questions(prompts: Iterable[Prompt | Question], settings: Mapping[str, Any]
             raise InputError(f"prompt {number}: {error}") from None
         except TypeError:
             raise PlanError(
-                f"there is no such setting of a question among {', '.join(settings)}"
+                f"one of {', '.join(settings)} is not a setting of a question"
             ) from None
     return questions
 
@@ -205,7 +205,7 @@ async def _together(work: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 @dataclass
 class _Run:
-    """What the workers of one call of `ask` share."""
+    """The state that the workers of one call of `ask` share."""
 
     target: Target
     writer: _Writer
@@ -217,15 +217,15 @@ class _Run:
     max_failures: int
     errors: int = 0
     failures: int = 0  # errors in a row
-    hold: float = 0.0  # nothing is sent before this time of the loop's clock
+    hold: float = 0.0  # no call is sent before this time of the loop's clock
     stop_reason: str = ""
 
     async def work(self, questions: Iterator[Question]) -> None:
         for question in questions:
             response = await self._settle(question)
             self.responses[question.hash] = response
-            # refusals and faulty questions say nothing of the service: only errors that outlasted
-            # all attempts count
+            # refusals and faulty questions are no sign of a failing service: only errors that
+            # outlasted all attempts count
             self.failures = self.failures + 1 if response.again else 0
             if response.fatal:
                 self.stop_reason = response.error
@@ -245,7 +245,7 @@ class _Run:
         """Return the response after at most ``1 + retries`` attempts."""
         for attempt in range(1, self.retries + 2):
             response = replace(await self._attempt(question), attempt=attempt)
-            # on disk before anything is done with it: what was paid for is never lost
+            # on disk before any use: a paid answer is never lost
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
             await self.writer.keep(Call(self.target.name, question, response, now))
             if not response.again or attempt > self.retries or self.stop_reason:
@@ -278,9 +278,9 @@ class _Run:
 
 @dataclass
 class _Writer:
-    """Records calls; those that come during one transaction go together into the next.
+    """Records calls; calls that arrive during a transaction go together into the next.
 
-    One transaction a call would make the disk the bottleneck at high concurrency.
+    With one transaction a call, the disk would be the bottleneck at high concurrency.
     """
 
     record: Record | None
@@ -319,8 +319,8 @@ def _wait(question: Question, attempt: int) -> float:
 def _on_a_loop(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end from code that is not async, also inside a running event loop.
 
-    All run on one loop: clients keep their connections from call to call, and these are bound to
-    the loop they were made on.
+    All calls run on one loop: clients keep their connections from call to call, and a connection is
+    bound to the loop that made it.
     """
     future = asyncio.run_coroutine_threadsafe(work, _loop(os.getpid()))
     try:

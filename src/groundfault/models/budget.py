@@ -1,4 +1,4 @@
-"""Budgets: what calls will cost is said before they are made, and no more of them are made."""
+"""Budgets: estimate the cost of calls before they are made, and limit their number."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _BYTES = 4  # of UTF-8 for one token, about
 
 @dataclass(frozen=True)
 class CallEstimate:
-    """What questions will cost.
+    """Estimated cost of questions.
 
     Attributes
     ----------
     calls : int
         Questions that are still to be asked.
     recorded : int
-        Questions whose answers are on record, and cost nothing.
+        Questions whose answers are on record and free.
     input_tokens, output_tokens : int
-        Of these calls, about: a token is taken for four bytes of text.
+        Approximate tokens of these calls, counting four bytes of text as a token.
     """
 
     calls: int
@@ -45,7 +45,7 @@ class CallEstimate:
     def of(
         cls, questions: Iterable[Question], reply_tokens: int, recorded: int = 0
     ) -> CallEstimate:
-        """Estimate questions that are all asked, with replies of about so many tokens each."""
+        """Estimate the cost of asking all questions, with this many tokens a reply."""
         # one at a time: a million of them need not be in memory
         sizes = [sum(len(m["content"].encode()) for m in one.messages) for one in questions]
         return cls(len(sizes), recorded, sum(sizes) // _BYTES, len(sizes) * reply_tokens)
@@ -64,7 +64,7 @@ class CallEstimate:
         Raises
         ------
         PlanError
-            If a price is negative, or no number.
+            If a price is negative, or not a number.
 
         Examples
         --------
@@ -86,14 +86,14 @@ class CallEstimate:
 def estimate_calls(
     target: Target, questions: Sequence[Question], reply_tokens: int, record: Record | None = None
 ) -> CallEstimate:
-    """Estimate the cost of questions to a target, each once, and none that is on record.
+    """Estimate the cost of questions to a target, each once, without questions on record.
 
     Parameters
     ----------
     target : Target
     questions : sequence of Question
     reply_tokens : int
-        Of one reply, about.
+        Approximate tokens of one reply.
     record : Record, optional
 
     Raises
@@ -114,14 +114,14 @@ def _check_prices(prices: tuple[float, float] | None) -> None:
 
 @dataclass
 class CallBudget:
-    """Asks models within a number of calls, and says what each batch will cost before it is asked.
+    """Asks models within a number of calls, and announces the cost of each batch before asking it.
 
     Attributes
     ----------
     max_calls : int
-        Most calls of all targets together, further attempts after errors among them.
+        Largest number of calls to all targets together, including further attempts after errors.
     record : path, URL or Record, optional
-        See `groundfault.models.ask_async`; what is answered there is no call.
+        See `groundfault.models.ask_async`; questions answered there need no call.
     prices : pair of float, optional
         US dollars for a million tokens, of questions and of replies.
     announce : callable, optional
@@ -129,7 +129,7 @@ class CallBudget:
     options : dict
         Further arguments of `groundfault.models.ask`.
     calls : int
-        Made so far.
+        Calls made so far.
     """
 
     max_calls: int
@@ -149,23 +149,23 @@ class CallBudget:
     def ask_for(
         self, target: Target, requests: Sequence[ModelRequest[T]], purpose: str, reply_tokens: int
     ) -> list[Reply[T]]:
-        """Ask, as `groundfault.models.replies.ask_for`, if the calls that are left suffice.
+        """Ask like `groundfault.models.replies.ask_for`, if enough calls are left.
 
         Parameters
         ----------
         target : Target
         requests : sequence of ModelRequest
         purpose : str
-            What the calls are for, such as ``annotating 400 examples``.
+            Purpose of the calls, such as ``annotating 400 examples``.
         reply_tokens : int
-            Of one reply, about.
+            Approximate tokens of one reply.
 
         Raises
         ------
         PlanError
-            If they do not; nothing of this batch is asked then.
+            If too few calls are left; no question of this batch is then asked.
         InputError
-            As `groundfault.models.ask`; also if so many attempts fail that the budget is used up.
+            Like `groundfault.models.ask`, and if failed attempts use up the budget.
         """
         assert self.record is None or isinstance(self.record, Record)
         questions = [request.question for request in requests]
@@ -183,7 +183,7 @@ class CallBudget:
 
 @dataclass
 class _BoundedTarget:
-    """A target that is asked no more often than its budget allows."""
+    """A target that refuses calls beyond its budget."""
 
     target: Target
     budget: CallBudget

@@ -1,4 +1,4 @@
-"""The ``inspect`` and ``hf`` targets: whatever Inspect's ``get_model`` reaches, through Inspect."""
+"""The ``inspect`` and ``hf`` targets: any model that Inspect's ``get_model`` reaches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from groundfault.models.secrets import read_credentials
 # connections of the provider's client; `ask` has the bound on concurrency
 _MANY = 1000
 _CUT = ("max_tokens", "model_length")
-# endings of options that are no part of the name: secrets, and what the temperature decides
+# endings of options left out of the name: secrets, and settings that the temperature decides
 _SECRET = ("key", "token", "secret", "password")
 _HIDDEN = ("do_sample", *_SECRET)
 
@@ -26,22 +26,22 @@ class InspectModel:
     Parameters
     ----------
     model : str
-        ``<provider>/<model>``, as Inspect names it: ``anthropic/...``, ``ollama/...``,
-        ``vllm/...``, ``hf/...``.
+        ``<provider>/<model>``, as in Inspect: ``anthropic/...``, ``ollama/...``, ``vllm/...``,
+        ``hf/...``.
     **options
-        For Inspect's ``get_model``: ``base_url``, ``api_key``, and arguments of the provider.
+        Options of Inspect's ``get_model``: ``base_url``, ``api_key``, and the provider's arguments.
 
     Raises
     ------
     MissingExtraError
-        If Inspect, or what the provider needs, is not installed.
+        If Inspect, or a library that the provider needs, is not installed.
     PlanError
-        If there is no such model, or its key is missing.
+        If the model is unknown, or its key is missing.
 
     Notes
     -----
-    Inspect would retry without end and cache replies as pickles; here it tries once and caches
-    nothing: retries and the record belong to `groundfault.models.ask`.
+    Inspect would retry forever and cache replies as pickles. Here it tries once without a cache,
+    because `groundfault.models.ask` retries and records.
     """
 
     def __init__(self, model: str, **options: Any) -> None:
@@ -66,7 +66,7 @@ class InspectModel:
             client.max_retries = 0
         url = getattr(self._model.api, "base_url", None)
         self.name = _name(model, {**options, "base_url": url})
-        # the provider is no model: what answers under its name says nothing of which one it is
+        # the provider is not a model: an answer under the provider's name does not show the model
         self._provider, _, self._asked = model.partition("/")
         keys = (v for k, v in options.items() if k.endswith(_SECRET) and isinstance(v, str))
         self._secrets = (*keys, *(read_credentials(url) if url else ()))
@@ -216,6 +216,6 @@ def _usage(usage: Any) -> dict[str, int]:
 
 
 def _describe_error(error: BaseException) -> str:
-    """Return the message of an error, without the request that Inspect prints above it."""
+    """Return the message of an error without the request that Inspect prints before it."""
     message = getattr(error, "provider_message", None)
     return str(message or f"{type(error).__name__}: {first_line(error)}")

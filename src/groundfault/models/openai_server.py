@@ -41,19 +41,19 @@ class OpenAIServer:
     Parameters
     ----------
     model : str
-        As the server names it.
+        The server's name for the model.
     base_url : str, optional
-        Where the server is, such as ``http://localhost:8000/v1``; left out, OPENAI_BASE_URL, or
-        OpenAI.
+        Address of the server, such as ``http://localhost:8000/v1``; the default is OPENAI_BASE_URL,
+        else OpenAI.
     api_key : str, optional
-        Left out, OPENAI_API_KEY; a server of your own may need none.
+        The default is OPENAI_API_KEY; your own server may need no key.
 
     Raises
     ------
     MissingExtraError
         If the ``openai`` library is not installed.
     PlanError
-        If there is neither a key nor a server of your own.
+        If the key for OpenAI is missing.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class OpenAIServer:
         return self._client[1]
 
     def _request(self, question: Question) -> dict[str, Any]:
-        # OpenAI's newer models refuse max_tokens, and most other servers know nothing else
+        # OpenAI's newer models refuse max_tokens, and most other servers know only max_tokens
         at_home = self._url is None or urlsplit(self._url).hostname == _HOME
         limit = "max_completion_tokens" if at_home else "max_tokens"
         options = question.list_options(max_tokens=limit)
@@ -158,7 +158,7 @@ def _read(body: str) -> Response:
 def _read_error(status: int, headers: Mapping[str, str], body: str) -> Response:
     """Read the response of a reply with an error's status.
 
-    It is about this question (a filter, a bad request), about the moment (retry), or about all
+    The error concerns this question (a filter, a bad request), this moment (retry), or all
     questions (fatal).
     """
     try:
@@ -177,14 +177,14 @@ def _read_error(status: int, headers: Mapping[str, str], body: str) -> Response:
 
 
 def _describe_error(data: Any) -> str:
-    """Return the message of an error, however the server wraps it."""
+    """Return the message of an error from any of the forms that servers use."""
     error = data.get("error", data) if isinstance(data, Mapping) else data
     message = error.get("message") or error.get("detail") if isinstance(error, Mapping) else error
     return str(message or "")
 
 
 def read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read how long a server asks to wait: seconds, milliseconds, or a date."""
+    """Read the wait that a server asks for: seconds, milliseconds, or a date."""
     for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = headers.get(name)
         if value is None:
@@ -204,7 +204,7 @@ def read_retry_after(headers: Mapping[str, str]) -> float | None:
 def _text(content: Any) -> str:
     """Return text, or the texts of a list of parts.
 
-    Empty where there is none, as with a tool call.
+    The text is empty for content without text, such as a tool call.
     """
     if isinstance(content, list):
         return "".join(part["text"] for part in content if part.get("type") == "text")
@@ -234,7 +234,7 @@ def _logprobs(logprobs: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
 
 
 def _credentials(url: str | None) -> tuple[str, ...]:
-    """Return the secret parts of a URL that is sound."""
+    """Return the secret parts of a valid URL."""
     if url is None:
         return ()
     try:
@@ -285,7 +285,7 @@ class RedirectError(Exception):
 
 
 async def prepare_request(request: Any) -> None:
-    """Ask for a reply as it is: a compressed one may unpack to a thousand times its size."""
+    """Ask for an uncompressed reply: a compressed one may unpack to a thousand times its size."""
     request.headers["accept-encoding"] = "identity"
     # a redirect has the extensions of its first request, but perhaps not its body
     if _LIMIT not in request.extensions:
@@ -295,24 +295,24 @@ async def prepare_request(request: Any) -> None:
 
 
 async def check_reply(response: Any) -> None:
-    """Let no more be read of a reply than belongs to its request, nor the request go elsewhere.
+    """Limit the size of a reply, and refuse redirects to other servers.
 
     Raises
     ------
     ReplyTooLargeError
-        If it is compressed although that was not asked for; while it is read, if it is too large.
+        If the reply is compressed without being asked for; during reading, if it is too large.
     RedirectError
-        If it is a redirect to another scheme, host or port.
+        If the reply redirects to another scheme, host or port.
     """
     if response.has_redirect_location:
         _require_same_origin(response.request.url, response.headers["location"])
     encoding = response.headers.get("content-encoding", "identity")
     if encoding != "identity":
         raise ReplyTooLargeError(
-            f"the reply is compressed ({encoding[:40]}), which was not asked for, so that its size "
-            "is not known"
+            f"the reply is compressed ({encoding[:40]}) without being asked for, so its size is "
+            "unknown"
         )
-    # httpx, or the copy of it that newer clients bring along: a stream has to be one of its own
+    # httpx, or the copy in newer clients: the stream must be of the same library's class
     library = import_module(type(response).__module__.partition(".")[0])
     kind = type("BoundedStream", (_BoundedStream, library.AsyncByteStream), {})
     response.stream = kind(response.stream, response.request.extensions[_LIMIT])

@@ -37,7 +37,7 @@ _ROLES = ("system", "developer", "user", "assistant")
 
 @dataclass(frozen=True)
 class Question:
-    """A prompt and its settings; a setting of None is left to the model's server.
+    """A prompt and its settings; the model's server decides settings of None.
 
     Attributes
     ----------
@@ -49,15 +49,15 @@ class Question:
     top_p : float, optional
         In (0, 1].
     max_tokens : int, optional
-        Most tokens of the answer, at least 1.
+        Largest number of tokens of the answer, at least 1.
     seed : int, optional
         Passed on; few servers promise the same answer for it.
     stop : tuple of str
         The answer ends before the first of these.
     logprobs : int, optional
-        Log-probabilities of the answer's tokens, and of so many alternatives to each.
+        Log-probabilities of the answer's tokens, and of this many alternatives to each.
     extra : mapping
-        Anything else the server understands, such as ``{"reasoning_effort": "low"}``.
+        Other options of the server, such as ``{"reasoning_effort": "low"}``.
     repeat : int
         0, 1, 2, ...: the same question under another number is another question, asked anew.
 
@@ -102,7 +102,7 @@ class Question:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the settings that are not at their defaults; neither messages nor repeat."""
+        """Return the settings that differ from their defaults, without messages and repeat."""
         names = [f.name for f in fields(self) if f.name not in ("messages", "repeat")]
         values = {name: getattr(self, name) for name in names}
         return {
@@ -148,23 +148,23 @@ class Response:
     text : str or None
         The answer, or the words of a refusal; None after an error.
     finish : str
-        Why it ended: stop, length (the limit of tokens was hit), content_filter, or what the server
-        calls it.
+        Reason that the answer ended: stop, length (the limit of tokens was hit), content_filter, or
+        the server's own word.
     refused : bool
         The model, or a filter before or behind it, declined to answer.
     error : str
-        What went wrong; empty where nothing did.
+        The error message; empty for an answer.
     model : str
-        The model, as the server names it.
+        The server's name for the model.
     asked : str
-        The model that was asked, where the server answered as another one; else empty.
+        The model that was asked, if the server answered as another one; else empty.
     usage : mapping of str to int
-        Tokens: ``input`` and ``output``; empty where the server does not say.
+        Tokens: ``input`` and ``output``; empty if the server does not say.
     logprobs : tuple of dict
-        ``token``, ``logprob`` and ``top_logprobs`` of each token of the answer; empty where none
-        were asked for.
+        ``token``, ``logprob`` and ``top_logprobs`` of each token of the answer; empty unless asked
+        for.
     raw : str
-        The reply as it came, for the record.
+        The unchanged reply, for the record.
     seconds : float
         How long the reply took.
     attempt : int
@@ -172,11 +172,11 @@ class Response:
     again : bool
         The error may be temporary, so that another attempt makes sense.
     fatal : bool
-        No question will be answered before somebody acts: a wrong key, an unknown model.
+        The server will answer no question until you act: a wrong key, an unknown model.
     after : float or None
         Seconds that the service asks to wait.
     recorded : bool
-        It was read from a record, and cost nothing.
+        The response was read from a record, free of charge.
     """
 
     text: str | None
@@ -197,7 +197,7 @@ class Response:
 
     @classmethod
     def failed(cls, error: str, **more: Any) -> Response:
-        """Make a response without an answer, for a reason that is not the model's."""
+        """Make a response without an answer, because of a failure outside the model."""
         return cls(None, error=" ".join(error.split())[:500], **more)
 
     def without(self, secrets: Iterable[str]) -> Response:
@@ -205,7 +205,7 @@ class Response:
 
         See `spell` for the forms.
 
-        Out of an answer, which is evidence, only those of at least eight characters are cut.
+        An answer is evidence, so only secrets of at least eight characters are cut from it.
         """
         shortest = 1 if self.error else MIN_IN_ANSWERS
         forms = [form for form in spell(secrets) if len(form) >= shortest]
@@ -256,7 +256,7 @@ def _messages(prompt: Any) -> tuple[dict[str, str], ...]:
     for number, message in enumerate(messages, start=1):
         if not isinstance(message, Mapping) or set(message) != {"role", "content"}:
             raise InputError(
-                f"message {number} of a prompt must have role and content, and nothing else"
+                f"message {number} of a prompt must have exactly the keys role and content"
             )
         role, content = message["role"], message["content"]
         if role not in _ROLES or not isinstance(content, str):
@@ -286,14 +286,15 @@ def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-# what servers add to a name: a date, the number of a version, "latest"; "-8b" and ".1" are others
+# endings that servers add to a name: a date, a version's number, "latest"; "-8b" and ".1" name
+# other models
 _VERSION = re.compile(r"[-:@](latest|\d{3,4}|\d{6,8}|\d{4}-\d\d-\d\d|v\d+)")
 
 
 def is_same_model(asked: str, answered: str) -> bool:
-    """Return whether a server's name of a model is that of the asked one, or of its version.
+    """Return whether a server's name of a model is the asked name, or a version of that model.
 
-    Capitals do not count, nor do the folders or the provider in front.
+    Capitals, folders and the provider in front are ignored.
 
     Examples
     --------
@@ -323,7 +324,7 @@ def warn_of_others(responses: Iterable[Response]) -> None:
     """Warn once of each model that answered in the place of another."""
     for asked, answered in list_others(responses):
         warnings.warn(
-            f"{asked[:200]!r} was asked, and the server answered as {answered[:200]!r}: what "
-            "follows is of that model, if the server is right",
+            f"{asked[:200]!r} was asked, and the server answered as {answered[:200]!r}: the "
+            "results are of that model, if the server is right",
             stacklevel=3,
         )

@@ -37,7 +37,7 @@ class Call:
     question : Question
     response : Response
     time : str
-        When the reply came: UTC, ISO 8601.
+        Time of the reply: UTC, ISO 8601.
     """
 
     target: str
@@ -52,13 +52,13 @@ class Call:
 
 
 class Record:
-    """Calls in an SQLite file, or in PostgreSQL; they are added to it and never changed.
+    """Calls in an SQLite file or in PostgreSQL, which are added and never changed.
 
     Parameters
     ----------
     path_or_url : path or str
-        A file, made when it is first needed; or a URL ``postgresql+psycopg://...``. A ledger may
-        lie in the same place.
+        A file, made at the first use; or a URL ``postgresql+psycopg://...``. A ledger may be in the
+        same place.
 
     Notes
     -----
@@ -75,7 +75,7 @@ class Record:
         return self._database.place
 
     def add(self, calls: Sequence[Call]) -> None:
-        """Store calls, all of them or none.
+        """Store calls, all or not at all.
 
         Raises
         ------
@@ -97,14 +97,14 @@ class Record:
                 connection.insert(_TABLE, row)
 
     def answers(self, target: str, hashes: Sequence[str]) -> dict[str, Response]:
-        """Return the first answer or refusal of a target to each question of these hashes.
+        """Return the first answer or refusal of a target to each question with these hashes.
 
-        Errors are no answers: a question that has only errors is asked again.
+        Errors are not answers: a question that has only errors is asked again.
 
         Raises
         ------
         InputError
-            If the place cannot be written to, which is checked here, before anything is paid for.
+            If the place cannot be written to; this is checked before any call is paid for.
         LedgerError
             If a call cannot be read.
         """
@@ -121,7 +121,7 @@ class Record:
         return responses
 
     def calls(self) -> Iterator[Call]:
-        """Return every call, oldest first, those that failed among them.
+        """Return every call, including failed ones, oldest first.
 
         Raises
         ------
@@ -146,7 +146,7 @@ class Record:
             raise LedgerError(
                 f"the record {self.place} was altered: call {row.seq} cannot be read"
             ) from None
-        # whoever edits a prompt in the database would replay an answer to another question
+        # an edited prompt in the database would replay the answer to another question
         if question.hash != row.question:
             raise LedgerError(
                 f"the record {self.place} was altered: call {row.seq} is not about what it says"
@@ -164,21 +164,21 @@ class Replay:
     Parameters
     ----------
     source : str
-        A record (an SQLite file, or a PostgreSQL URL), or a file with a JSON object a line: either
-        as `Record.to_jsonl` writes them, or with ``prompt`` (or ``messages``) and ``response``.
+        A record (an SQLite file, or a PostgreSQL URL), or a file with a JSON object a line, either
+        from `Record.to_jsonl` or with ``prompt`` (or ``messages``) and ``response``.
     target : str, optional
-        Whose answers, where the record holds those of several.
+        The target whose answers to return, if the record holds answers of several.
 
     Raises
     ------
     InputError
-        If the file cannot be read, holds nothing, or the answers of several targets.
+        If the file cannot be read or is empty, or the target must be named.
 
     Notes
     -----
-    A record answers the same messages under the same settings and the same repeat. Lines without
-    ``settings`` answer whatever the settings; the second line of the same prompt is repeat 1, and
-    so on.
+    A record answers the same messages with the same settings and the same repeat. Lines without
+    ``settings`` answer under any settings; the second line with the same prompt is repeat 1, and so
+    on.
     """
 
     def __init__(self, source: str, *, target: str | None = None) -> None:
@@ -205,7 +205,7 @@ class Replay:
         self.name = f"replay:{Path(source).name}#{digest}"
 
     async def answer(self, question: Question) -> Response:
-        """Return the recorded answer; an error where there is none."""
+        """Return the recorded answer; an error if no answer is recorded."""
         plain = _plain(question)
         response = self._exact.get(question.hash) or self._loose.get(plain)
         if response is not None:
@@ -217,7 +217,7 @@ class Replay:
         return Response.failed("there is no recorded answer to this prompt")
 
     def _keep(self, call: Call, loose: bool) -> None:
-        """Keep a call: the first answer counts, and an error only where there is no answer."""
+        """Keep a call: the first answer counts; an error counts only without an answer."""
         plain = _plain(call.question)
         answers, key = (self._loose, plain) if loose else (self._exact, call.question.hash)
         self._settings.setdefault(plain, call.question.settings)

@@ -45,7 +45,7 @@ class ModelRequest(Generic[T]):
     ----------
     question : Question
     read : callable
-        Gives the value of a reply's text, or raises `Unreadable`.
+        Returns the value of a reply's text, or raises `Unreadable`.
     """
 
     question: Question
@@ -54,7 +54,7 @@ class ModelRequest(Generic[T]):
 
 @dataclass(frozen=True)
 class Reply(Generic[T]):
-    """What came of a question.
+    """The result of a question.
 
     Attributes
     ----------
@@ -62,11 +62,11 @@ class Reply(Generic[T]):
         None unless the status is ``read``.
     status : {"read", "unparsed", "refused", "error"}
     reason : str
-        Why there is no value.
+        Reason for a missing value.
     attempts : int
-        1, or 2 where the first reply could not be read.
+        1, or 2 if the first reply could not be read.
     question : str
-        Hash of the last question asked, by which a record knows the call.
+        Hash of the last question asked, to find the call in a record.
     """
 
     value: T | None
@@ -79,7 +79,7 @@ class Reply(Generic[T]):
 def ask_for(
     target: str | Target, requests: Sequence[ModelRequest[T]], **options: Unpack[AskOptions]
 ) -> list[Reply[T]]:
-    """Ask, read, and ask those once more whose reply cannot be read, with the reason.
+    """Ask and read replies; if a reply cannot be read, ask once more and state the reason.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def decode(text: str, kind: type[T]) -> T:
         If the reply is something else, or too long.
     """
     body = text.strip()
-    # reasoning models put it in front of the answer; what is in it is not the reply
+    # reasoning models put this block in front of the answer; it is not part of the reply
     if body.startswith("<think>"):
         body = body.rpartition("</think>")[2].strip()
     # before decoding, for a reply is untrusted input
@@ -147,7 +147,7 @@ def decode(text: str, kind: type[T]) -> T:
         raise Unreadable(f"it has {len(body):,} characters, and at most {_LONGEST:,} are read")
     fence_match = _FENCED.fullmatch(body)
     try:
-        # a control character inside a text is no JSON, and no reason to drop the whole of it
+        # a control character inside a text is not JSON, but no reason to drop the whole reply
         content = json.loads(fence_match[1] if fence_match else body, strict=False)
         return msgspec.json.decode(json.dumps(content), type=kind)
     except (ValueError, RecursionError) as error:
@@ -160,12 +160,12 @@ def escape_unprintable(text: str) -> str:
 
 
 def check_line(text: str, max_length: int, what: str) -> str:
-    """Return text of one line, of at most so many characters.
+    """Return a text of one line with at most this many characters.
 
     Raises
     ------
     Unreadable
-        If it is empty, longer, or not one line that prints as itself.
+        If it is empty, too long, or not one printable line.
     """
     label = text.strip()
     if not label or len(label) > max_length:
@@ -178,27 +178,27 @@ def check_line(text: str, max_length: int, what: str) -> str:
 
 
 def tidy(text: str, max_length: int) -> str:
-    """Return text from elsewhere, shortened, without what a terminal or a log would obey."""
+    """Return text from elsewhere, shortened and without control characters."""
     return "".join(c if c.isprintable() else " " for c in text[:max_length]) + (
         "..." if len(text) > max_length else ""
     )
 
 
 def fence(texts: Sequence[str], keys: Sequence[str | None] = (), name: str = "") -> dict[str, str]:
-    """Return texts from data between marks that none of them contains.
+    """Return texts from data between marks that no text contains.
 
     The keys are the places ``mark``, ``tasks`` and ``name`` of a prompt; see `Prompts`.
 
     Parameters
     ----------
     texts : sequence of str
-        Those above 4,000 characters are cut, and marked as cut.
+        Texts above 4,000 characters are cut, and marked as cut.
     keys : sequence of str or None
-        Their answers.
+        Answers to the texts.
     name : str
     """
     excerpts = [_BREAKING.sub("\N{REPLACEMENT CHARACTER}", _shorten(text)) for text in texts]
-    # of the texts themselves: nobody can write a text that holds its own mark
+    # a hash of the texts themselves: no text can hold its own mark
     mark = hashlib.sha256("\0".join([*excerpts, name]).encode()).hexdigest()[:12]
     answers = [f"<<<{mark} answer>>>\n{key}\n" if key is not None else "" for key in keys] or [
         ""
@@ -216,7 +216,7 @@ def _shorten(text: str) -> str:
 
 @dataclass(frozen=True)
 class Prompts:
-    """Wordings: the text files in the folder ``prompts`` of a package, with places to be filled.
+    """The text files in the folder ``prompts`` of a package, with places to be filled.
 
     Attributes
     ----------
@@ -235,7 +235,7 @@ class Prompts:
         return _read_prompt(self.package, prompt)
 
     def hash(self, *prompts: str) -> str:
-        """Return SHA-256 of prompts' texts: what tells one wording from another."""
+        """Return SHA-256 of prompts' texts, which identifies their wording."""
         # stored with results, for a changed prompt makes them incomparable
         return hashlib.sha256("\0".join(map(self.read, prompts)).encode()).hexdigest()
 
@@ -246,4 +246,4 @@ def _read_prompt(package: str, prompt: str) -> str:
 
 
 OWN_PROMPTS = Prompts("groundfault.models")
-"""What a model is told whose reply cannot be read."""
+"""The prompt to repeat a question whose reply cannot be read."""

@@ -1,4 +1,4 @@
-"""Secrets: keys and passwords, however a server spells them, and texts without them."""
+"""Secrets: keys and passwords in all spellings of servers, and texts without them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 HIDDEN = "[hidden]"
 MIN_IN_ANSWERS = 8
-"""Characters of a secret that is cut out of answers, where a shorter one may be a word."""
+"""Fewest characters of a secret to cut out of answers; a shorter one may be a word."""
 
 # endings of environment variables' names that hold a secret
 _NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
@@ -37,13 +37,13 @@ def read_credentials(url: str) -> tuple[str, ...]:
 def read_environment(shortest: int = 8) -> set[str]:
     """Read values of environment variables with names like OPENAI_API_KEY.
 
-    Services repeat keys in what they say, which is recorded and printed. Shorter values are no
+    Services repeat keys in their messages, which are recorded and printed. Shorter values are not
     keys, and removing them would garble messages.
 
     Parameters
     ----------
     shortest : int
-        Characters of the shortest value that counts.
+        Fewest characters of a value that counts.
     """
     return {
         value

@@ -19,13 +19,13 @@ class Target(Protocol):
     Attributes
     ----------
     name : str
-        Its key in a record: everything that decides its answers, and no secret.
+        Its key in a record: all settings that decide its answers, without secrets.
 
     Notes
     -----
-    It tries once and waits as long as it takes: retries, time-outs, the bound on concurrency and
-    the record belong to `groundfault.models.ask`. A failure on the way to the model is a
-    `Response` with an ``error``, no exception.
+    A target tries once and waits for the reply. `groundfault.models.ask` retries, stops on
+    time-outs, bounds concurrency and records. A failure on the way to the model is a `Response`
+    with an ``error``, not an exception.
     """
 
     @property
@@ -37,23 +37,23 @@ class Target(Protocol):
 
 
 def get(name: str | Target, **options: Any) -> Target:
-    """Return the target of that name, such as ``openai/gpt-4o-mini`` or ``replay:calls.jsonl``.
+    """Return the target with a name, such as ``openai/gpt-4o-mini`` or ``replay:calls.jsonl``.
 
     Parameters
     ----------
     name : str or Target
         A built-in kind, or one registered under the entry-point group ``groundfault.targets``; then
-        a slash or a colon, and what that kind needs to know. A target is returned as it is.
+        a slash or a colon, and the model or file. A target object is returned unchanged.
     **options
-        For that kind: ``base_url`` and ``api_key`` for openai, ``target`` for replay, arguments of
-        ``get_model`` for inspect and hf.
+        Options of the kind: ``base_url`` and ``api_key`` for openai, ``target`` for replay,
+        arguments of ``get_model`` for inspect and hf.
 
     Raises
     ------
     PlanError
-        If there is none of that kind, or it does not take the options.
+        If the kind is unknown, or does not take the options.
     MissingExtraError
-        If it needs a library that is not installed.
+        If the kind needs a library that is not installed.
     """
     if not isinstance(name, str):
         return name
