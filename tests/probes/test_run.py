@@ -559,7 +559,7 @@ def test_an_error_that_passes_is_asked_again_at_once(home: Path) -> None:
 def test_a_wrong_key_stops_the_run_at_once(home: Path) -> None:
     model = Saying(lambda probe, text: Response.failed("401: no such key", fatal=True))
     with pytest.raises(
-        InputError, match=r"cannot be asked: 401: no such key; the answers so far are in .*calls\.db"
+        InputError, match=r"asked: 401: no such key; the answers so far are in .*calls\.db"
     ):
         run(config(home, concurrency=1), model)
     assert len(model.questions) == 1

@@ -166,7 +166,7 @@ async def ask_async(
     await _together(run.work(rest) for _ in range(min(concurrency, len(by_hash) - len(responses))))
     if run.stop_reason:
         place = open_record.place if open_record else ""
-        safe = f"; the answers so far are in {place}: run again to continue" if place else ""
+        safe = f"; the answers so far are in {place}: run again to go on" if place else ""
         raise InputError(f"{model.name} cannot be asked: {run.stop_reason}{safe}")
     asked = [run.responses[question.hash] for question in questions]
     warn_of_others(asked)

@@ -255,9 +255,7 @@ def _messages(prompt: Any) -> tuple[dict[str, str], ...]:
     copies = []
     for number, message in enumerate(messages, start=1):
         if not isinstance(message, Mapping) or set(message) != {"role", "content"}:
-            raise InputError(
-                f"message {number} of a prompt must have exactly the keys role and content"
-            )
+            raise InputError(f"message {number} of a prompt must have role and content only")
         role, content = message["role"], message["content"]
         if role not in _ROLES or not isinstance(content, str):
             raise InputError(
