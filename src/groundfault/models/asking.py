@@ -35,7 +35,7 @@ _PATIENCE = 0.2
 
 
 class _Settings(TypedDict, total=False):
-    """Settings of a `Question` without those for the sampling of answers."""
+    """Settings of a `Question` except seed and repeat."""
 
     temperature: float | None
     top_p: float | None
@@ -53,7 +53,7 @@ class QuestionSettings(_Settings, total=False):
 
 
 class AskOptions(_Settings, total=False):
-    """Options of `ask` but for the draws of the model; `ask_async` describes them."""
+    """Options of `ask` except seed and repeat; `ask_async` describes them."""
 
     record: str | Path | Record | None
     concurrency: int
