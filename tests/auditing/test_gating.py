@@ -306,7 +306,7 @@ def test_the_baseline_of_another_model_is_remarked_on() -> None:
         ("lift", "not true or false"),
         ("name > 3", "cannot evaluate"),
         ("frequency > 0.5", "cannot be decided of the confirmed finding"),
-        ("confirmed; select 1", "must be one true/false expression"),
+        ("confirmed; select 1", "must be a single true/false expression"),
         ("(select 1) = 1", "which rules may not"),
         ("", "SQL|expression"),
         ("1 = 1", "reads no column"),

@@ -143,7 +143,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
 
 
 def _list_unused(results: AuditResults, findings: Sequence[Finding]) -> dict[str, tuple[str, ...]]:
-    """Return the columns that neither a rule nor a candidate reads, by reason.
+    """Return the columns that no rule and no candidate reads, by reason.
 
     Where no rule could be tested these are all columns.
     """
@@ -163,7 +163,7 @@ def _list_unused(results: AuditResults, findings: Sequence[Finding]) -> dict[str
 
 
 def _describe_rows(results: AuditResults, findings: tuple[Finding, ...]) -> dict[str, Any]:
-    """Return parts of a report that only single rows tell; none of them where an engine counted."""
+    """Return parts of a report that need single rows; empty if an engine counted the rows."""
     if isinstance(results.audit, CountedAudit):
         return {}
     failed, of = results.audit.failures, (results, findings)
@@ -176,7 +176,7 @@ def _describe_rows(results: AuditResults, findings: tuple[Finding, ...]) -> dict
 
 
 def _describe_uniform(results: AuditResults) -> str:
-    """Return what all outcomes have in common; empty where they differ."""
+    """Return the one outcome of all units in words; empty if outcomes differ."""
     losses, audit = results.losses, results.audit
     is_scored = ~np.isnan(losses)
     units = audit.scan.cells.rows if isinstance(audit, CountedAudit) else np.ones(losses.shape[1])
@@ -241,7 +241,7 @@ def _effective_tests(results: AuditResults) -> float | None:
 
 
 def _make_floor(ruling: Ruling) -> DecoyFloor:
-    """Return the floor and its curve; empty for judges that set none, and without a test."""
+    """Return the floor and its curve; empty for judges without a floor, and without a test."""
     floor = ruling.screening.floor if ruling.screening else None
     if floor is None:
         return DecoyFloor(threshold=None, fdp=None, inclusive=True, curve=())
@@ -254,7 +254,7 @@ def _make_floor(ruling: Ruling) -> DecoyFloor:
 
 
 def _make_baselines(results: AuditResults) -> Baselines | None:
-    """Return what weaker rules would have reported, and the winner's curse of the survivors.
+    """Return the findings of weaker rules, and the winner's curse of the survivors.
 
     They are the ablations of the Janus paper.
     """
@@ -287,7 +287,7 @@ def _make_baselines(results: AuditResults) -> Baselines | None:
 def _pick_examples(
     results: AuditResults, findings: Sequence[Finding]
 ) -> dict[str, tuple[str, ...]]:
-    """Return a few failed units of each confirmed slice, or units that changed as it says."""
+    """Return a few failed units of each confirmed slice, or units that changed in its direction."""
     return {f.key: _pick_units(results, f) for f in findings if f.confirmed}
 
 

@@ -1,4 +1,4 @@
-"""What changed between two models, and the losses that a report stores for a later comparison."""
+"""Changes between two models, and the losses that a report stores for a later comparison."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _tell_confirmed(
 
 
 def conclude(least: float | None, prevalence: float) -> str:
-    """Return the sentence about a comparison's power, never that nothing changed.
+    """Return the sentence about a comparison's power; it never says that nothing changed.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ def read_names(record: UnitRecord) -> NDArray[np.uint64]:
 
 
 def read_losses(record: UnitRecord, outcome: str) -> Floats | None:
-    """Return losses of the units for an outcome, NaN where not scored; None if there is no such.
+    """Return losses of the units for an outcome, NaN where not scored; None for another outcome.
 
     Of every model it is their mean.
 
@@ -313,7 +313,7 @@ def read_losses(record: UnitRecord, outcome: str) -> Floats | None:
 
 
 def read_slice(record: UnitRecord, place: str | int) -> Bools | None:
-    """Return the units of a slice: bool, shape (units,); None where the record has no such.
+    """Return the units of a slice: bool, shape (units,); None if the record lacks the slice.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Checking: before the holdout is spent, what can be tested and what could be found."""
+"""Checking before the holdout is spent: testable columns, and problems that could be found."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DetectableLifts(Preview, frozen=True, kw_only=True):
 
 
 class CheckSummary(Preview, frozen=True, kw_only=True):
-    """The bounds of an audit: what it could find, candidates aside.
+    """The bounds of an audit: the problems that it could find, for any candidates.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class CheckSummary(Preview, frozen=True, kw_only=True):
     statuses : dict of str to int
         Rows of each status.
     columns : tuple of ColumnStage
-        What each column is taken for, in the order of the table.
+        The part of each column, in the order of the table.
     """
 
     schema_version: int = 1
@@ -101,7 +101,7 @@ class Prospect(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True):
-    """What an audit could find; no outcome of the holdout was read, and nothing recorded.
+    """Preview of an audit: it read no outcome of the holdout, and kept no record.
 
     Attributes
     ----------

@@ -57,7 +57,7 @@ OPTIONS = {
 
 @dataclass(frozen=True)
 class ColumnStage:
-    """What an audit takes a column for, and why.
+    """The part that a column plays in an audit, and the reason.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class ColumnStage:
 
 
 def find_stages(evidence: Evidence, shares: Mapping[str, float]) -> tuple[ColumnStage, ...]:
-    """Return what each column is taken for, in the order of the table.
+    """Return the part of each column, in the order of the table.
 
     A declaration counts before the format of a log, that before data, and a name before nothing; a
     column that predicts the outcome almost perfectly is taken to follow from it, unless it is
@@ -151,7 +151,7 @@ def measure_columns(
     evidence : Evidence
     columns : iterable of str
     rows : bool array, shape (len(evidence),), optional
-        The rows to look at, such as those of the discovery part; all, where left out.
+        The rows to look at, such as the discovery part; left out, all rows.
 
     Returns
     -------
@@ -242,7 +242,7 @@ def find_leaking_rules(
         As of `measure_marks`.
     library : Library
     shares : float64 array, shape (candidates,)
-        What `measure_marks` says of its marks.
+        Result of `measure_marks` for its marks.
 
     Returns
     -------
@@ -277,7 +277,7 @@ def find_leaking_rules(
 
 
 def _list_conditions(candidate: Candidate) -> tuple[str, ...]:
-    """Return the parts of a rule that AND joins; none where it has a single one."""
+    """Return the parts of a rule that AND joins; empty if it has a single part."""
     sql = candidate.parsed.sql
     parts = split_conditions(sql) if " AND " in sql else ()
     return parts if len(parts) > 1 else ()

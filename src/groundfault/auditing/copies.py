@@ -107,7 +107,7 @@ def join_copies(evidence: Evidence) -> Evidence:
 
 
 def take_each_for_a_unit(evidence: Evidence) -> Evidence:
-    """Return the evidence with every example a unit of its own, whatever others are like it.
+    """Return the evidence with every example as a unit of its own, copies included.
 
     Groups that are named stay.
     """
@@ -123,7 +123,7 @@ def table_ids(evidence: Evidence) -> list[str]:
 
 
 def _come_out_alike(first: Places, losses: Floats) -> bool:
-    """Return whether units have the outcomes of those that they repeat, as slips of entry allow."""
+    """Return whether units have the outcomes of the units they repeat, but for slips of entry."""
     repeats = np.flatnonzero(first != np.arange(len(first)))
     ours, theirs = losses[repeats], losses[first[repeats]]
     is_both = ~(np.isnan(ours) | np.isnan(theirs))
@@ -206,7 +206,7 @@ def _join_rows(table: pl.DataFrame, losses: Floats) -> Places:
 
 
 def _agree_in_outcomes(first: Places, losses: Floats) -> bool:
-    """Return whether rows that agree in all columns have the outcomes of the first of them.
+    """Return whether rows that agree in all columns have the outcomes of their first row.
 
     Examples that merely look alike fail each in its own way.
     """

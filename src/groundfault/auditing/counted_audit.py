@@ -100,7 +100,7 @@ class CountedAudit(PreparedAudit):
         by : mapping of str to str
             Further expressions that the rows of a cell agree in.
         parts : bool
-            Whether to tell discovery from what is held out; else all is taken for discovery.
+            Whether to separate discovery from the holdout; else all rows are discovery.
 
         Raises
         ------
@@ -198,7 +198,7 @@ class CountedAudit(PreparedAudit):
         candidates : sequence of int
             Their places in the library.
         holdout : bool
-            Whether outcomes are those of the holdout; else of discovery, or of all rows.
+            Whether to return the holdout's outcomes; else discovery's, or of all rows.
         """
         by = {
             # what the engine takes for something else it need not even be able to evaluate
@@ -240,7 +240,7 @@ class CountedAudit(PreparedAudit):
         return {str(status): counts.get(str(status), 0) for status in Status}
 
     def sample_outcomes(self) -> Callable[[str], RowSample]:
-        """Return what samples the outcomes for a ledger, given its salt: the rows memory takes."""
+        """Return a function from a ledger's salt to the sample of outcomes that it keeps."""
         return self.lazy.sample_outcomes(self.rows)
 
     def try_rules(self, *, modes: bool) -> None:
@@ -250,7 +250,7 @@ class CountedAudit(PreparedAudit):
 
     @cached_property
     def discovery_mask(self) -> Bools:
-        """Return all rows of the sample: none of the holdout is in it."""
+        """Return all rows of the sample, which has no held-out row."""
         return np.ones(self.evidence.unit_count, dtype=np.bool_)
 
     @cached_property
@@ -272,7 +272,7 @@ class CountedAudit(PreparedAudit):
         return replace(units, joint=joint)
 
     def parts(self, losses: Floats) -> tuple[CountedUnits, CountedUnits | None]:
-        """Return the rows of discovery and of the holdout; all and None where none are held out."""
+        """Return the rows of discovery and of the holdout; all and None without a holdout."""
         if not self.has_holdout:
             return self.units(losses), None
         is_discovery = self.scan.is_discovery
@@ -283,12 +283,12 @@ class CountedAudit(PreparedAudit):
         return discovery, holdout
 
     def join(self, units: Units, candidates: Sequence[int]) -> CountedUnits:
-        """Count some candidates jointly, which tells those that are seen twice.
+        """Count some candidates jointly, which shows duplicates among them.
 
         Parameters
         ----------
         units : CountedUnits
-            Those that verdicts rest on.
+            Candidates that verdicts rest on.
         candidates : sequence of int
             Their places in the library.
 
@@ -352,5 +352,5 @@ class CountedAudit(PreparedAudit):
 
     @cached_property
     def searched(self) -> Evidence:
-        """Return the rows that failure modes are looked for in: all of them, or the sample."""
+        """Return the rows of the search for failure modes: all rows, or the sample."""
         return self.lazy.take("TRUE") if self.searches_all else self.evidence

@@ -1,4 +1,4 @@
-"""Scans of all rows by an engine, and what the outcomes of their cells come to.
+"""Scans of all rows by an engine, and the losses of their cells.
 
 A cell holds the rows that agree in outcome, status and part. With the number of its rows it stands
 where a single row stands in memory: losses are those of cells, and a part is some of the cells.
@@ -112,7 +112,7 @@ class Scan:
 
 
 def is_graded(losses: Floats) -> bool:
-    """Return whether a loss is neither 0 nor 1, of those that are numbers."""
+    """Return whether a loss that is a number differs from 0 and 1."""
     return not bool(np.isin(losses[~np.isnan(losses)], (0.0, 1.0)).all())
 
 
@@ -172,7 +172,7 @@ def _compare(one: str, other: str) -> tuple[str, str, str]:
 
 
 def find_discovery(cells: CellCounts, split: str | None) -> Bools:
-    """Return which cells are of discovery: all where nothing is held out."""
+    """Return which cells are of discovery: all of them without a holdout."""
     if PART not in cells.keys.columns:
         return np.ones(len(cells), dtype=np.bool_)
     parts = cells.keys[PART]

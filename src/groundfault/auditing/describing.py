@@ -62,7 +62,7 @@ _MAX_NAME = 60  # characters: a name fits a column of a table
 
 @dataclass(frozen=True)
 class Descriptions:
-    """Descriptions as candidates; nothing of them is confirmed.
+    """Descriptions as candidates, not confirmed by this.
 
     Attributes
     ----------
@@ -70,14 +70,14 @@ class Descriptions:
         To freeze and judge: ``groundfault audit --candidates``. The column of each candidate is a
         `groundfault.descriptions.DescriptionColumn`, which holds the decisions.
     columns : tuple of str
-        What annotators were shown of an example.
+        Columns of an example that annotators saw.
     examples : int
         Distinct texts that were decided on.
     proposals, annotations, checks : dict
         How many replies were read, unparsed, refused or errors: of proposals in each arm, of
         annotations, and of the second annotator.
     calls : int
-        Made in this run; what was on record is none.
+        Calls of this run, without recorded replies.
     marked : Evidence, optional
         Of runs: the evidence with a column for each description, to audit. What was proposed from
         outcomes is missing on the discovery half, which it was made for.
@@ -115,7 +115,7 @@ class DescribingTask:
     texts : list of str
         Texts that are decided on; ``check_places`` says which of them are decided on again.
     own : list of ExampleDescription
-        Those that the user named.
+        Descriptions that the user named.
     """
 
     audit: PreparedAudit
@@ -144,7 +144,7 @@ class DescribingTask:
         Raises
         ------
         InputError
-            If there is nothing to explain or to show.
+            If no example fails more than another, or no column can be shown.
         PlanError
             If a setting cannot be.
         """
@@ -214,7 +214,7 @@ class DescribingTask:
     def propose(
         self, proposer: Target, budget: CallBudget
     ) -> tuple[list[ExampleDescription], dict[str, dict[str, int]]]:
-        """Return descriptions of all arms and the user's own, and what came of the questions."""
+        """Return descriptions of all arms and the user's own, and the account of the questions."""
         seed = self.audit.plan.seed
         shown = self.discovery, self.failing
         proposed, counts = propose_descriptions(*shown, proposer, budget, self.settings, seed)
@@ -270,7 +270,7 @@ def describe(
     progress: Progress | None = None,
     **options: Any,
 ) -> Descriptions:
-    """Have a model describe what failing examples have in common, and decide where that holds.
+    """Have a model describe common traits of failing examples, and decide where each one holds.
 
     The model sees examples of the discovery half alone. The annotator then decides for every
     example, held-out ones too, whether each description holds; it sees no outcome and no answer.
@@ -439,7 +439,7 @@ def _list_discovery(
 def _list_texts(
     evidence: Evidence, shown: Sequence[str], sample: int | None, seed: int
 ) -> list[str]:
-    """List distinct texts of all units; a random part of them where there is a sample."""
+    """List distinct texts of all units, or of a random sample."""
     texts = show_texts(evidence.frame, shown).drop_nulls().unique(maintain_order=True).to_list()
     if not texts:
         raise InputError(

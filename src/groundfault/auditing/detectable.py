@@ -1,4 +1,4 @@
-"""What an audit could find: its power, from what its judge asks of one true candidate."""
+"""Power of an audit, from the requirements of its judge on one true candidate."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ _STEPS = 1000  # a least change is a multiple of one over this
 
 @dataclass(frozen=True)
 class ChangeDesign:
-    """What a single slice has to pass for its change to be confirmed.
+    """Requirements on a single slice for its change to be confirmed.
 
     Attributes
     ----------
@@ -206,7 +206,7 @@ class ChangeDesign:
         plan : Plan
             Resolved.
         discovery : Pairs
-            Discovery units, or all; what varies by chance is estimated from these alone.
+            Discovery units, or all; variation by chance is estimated from these alone.
         n_holdout : int
             Units held out.
         hypotheses : int
@@ -267,7 +267,7 @@ class ChangeDesign:
         Parameters
         ----------
         change : float
-            Share of units that fail in addition to what varies by chance.
+            Share of units that fail in addition to variation by chance.
         units : float
             On the slice, in both parts together.
 

@@ -66,7 +66,7 @@ def read_evidence_again(
 ) -> Evidence:
     """Read the evidence of a report again, with the settings it was read with.
 
-    It holds all models, also those that the report is not about.
+    It holds all models, also models that the report is not about.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def _require_near(sources: Sequence[str], directory: Path) -> Sequence[str]:
 
 
 def _is_recorded(directory: Path) -> bool:
-    """Return whether the ledger of the caller recorded the report as it is: it is the caller's."""
+    """Return whether the caller's ledger recorded this report: then it is the caller's."""
     place = name_default()
     if place is None or ("://" not in place and not Path(place).is_file()):
         return False

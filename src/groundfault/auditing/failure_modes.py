@@ -1,4 +1,4 @@
-"""Failure modes of an audit: what the search for them is given, and what it is not."""
+"""Failure modes of an audit: the columns and rows of their search, and those left out."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def name_modes(
     texts: bool = True,
     progress: Progress | None = None,
 ) -> NamedModes:
-    """Name the failure modes of a prepared audit, with their examples, and say what was searched.
+    """Name the failure modes of a prepared audit, with their examples and the extent of the search.
 
     Parameters
     ----------
@@ -423,7 +423,7 @@ def _count_patterns(audit: CountedAudit, modes: Sequence[Mode], scored: int) -> 
 
 
 def _find_tested(mode: Mode, scored: int) -> str:
-    """Return an expression for the rows that a mode is tested on; empty where it is all of them."""
+    """Return an expression for the rows that a mode is tested on; empty for all rows."""
     if mode.context:
         # the first condition is what the others hold in
         return f"COALESCE({split_conditions(mode.rule)[0]}, FALSE)"
@@ -451,7 +451,7 @@ def _restate(mode: Mode, test: OrderedTest, level: float) -> Mode:
 
 
 def _cover(search: ModeSearch, cells: PatternCells, listed: int) -> Coverage:
-    """Return what the listed modes cover together of the rows that judged them."""
+    """Return the joint coverage of the listed modes, on the rows that judged them."""
     n, errors = cells.count(np.ones(len(cells.units), dtype=np.bool_))
     covered, covered_errors = cells.count(np.asarray(cells.on[:, :listed].any(axis=1)))
     return structs.replace(
@@ -462,7 +462,7 @@ def _cover(search: ModeSearch, cells: PatternCells, listed: int) -> Coverage:
 def _describe_rows(
     audit: CountedAudit, proposals: Sequence[Mode], listed: int, differences: Mapping[str, str]
 ) -> Iterator[str]:
-    """Say what was judged by which rows, and what was not; without a full stop."""
+    """Say which models were judged by which rows, and which were not; without a full stop."""
     yield (
         f"rules were looked for in {len(audit.searched):,} rows drawn by their ids "
         f"({audit.sample_rule}), of which examples, alternatives and doses are; all numbers of a "

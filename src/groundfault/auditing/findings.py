@@ -1,4 +1,4 @@
-"""Findings: the numbers of every hypothesis, and what may be said of it.
+"""Findings: the numbers of every hypothesis, and the claim that they allow.
 
 The lift of a confirmed finding is one that passed a bar, on a holdout as on all units: of slices
 whose true lift is .05, those are confirmed that looked like .12. An estimate that is honest asks
@@ -131,7 +131,7 @@ def number_or_none(value: float) -> float | None:
 
 
 def _p_values(results: AuditResults) -> dict[str, tuple[Floats, Floats]]:
-    """Return plain and adjusted p-values of every hypothesis, NaN where there is none."""
+    """Return plain and adjusted p-values of every hypothesis, NaN without one."""
     audit, ruling = results.audit, results.ruling
     p, adjusted_p, holdout_p, holdout_adjusted = (
         np.full(len(ruling.verdicts), np.nan) for _ in range(4)
@@ -246,7 +246,7 @@ def make_estimates(results: AuditResults, cells: Sequence[Cell]) -> dict[int, Es
 
 
 def _find_level(results: AuditResults, cell: Cell) -> float | None:
-    """Return the largest one-sided p-value that is confirmed; 1 where none is asked for."""
+    """Return the largest one-sided p-value that is confirmed; 1 if no p-value is required."""
     judge, plan = results.audit.judge, results.audit.plan
     if results.holdout is not None and results.ruling.holdout_result is not None:
         if judge.confirmation != "exact":
@@ -266,7 +266,7 @@ def _find_level(results: AuditResults, cell: Cell) -> float | None:
 
 
 def _estimate(cell: Cell, plan: Plan, bar_score: float, score: float) -> Estimate:
-    """Estimate an effect ``score`` deviations from none, where ``bar_score`` were asked for."""
+    """Estimate an effect ``score`` deviations from zero, where ``bar_score`` were required."""
     assert cell.interval is not None
     sign = 1 if (cell.lift or 0) > 0 else -1
     ratio = plan.effect != "risk_difference"
@@ -297,7 +297,7 @@ def _one_sided(p: float | None, two_sided: bool) -> float:
 
 
 def _score(p: float | None) -> float:
-    """Return how many deviations a one-sided p-value is from none: minus infinity for 1."""
+    """Return how many deviations a one-sided p-value is from zero: minus infinity for 1."""
     from scipy.special import ndtri
 
     return -np.inf if p is None or p >= 1 else -float(ndtri(max(p, 1e-300)))
@@ -321,7 +321,7 @@ _CONTENT = re.compile(r"(?P<text>.+) is not empty")
 
 
 def describe_complement(candidate: Candidate, on: int, off: int) -> Opposite | None:
-    """Return what holds for the units that a candidate leaves, where it is as natural to say.
+    """Return the complement of a candidate in words, if it is as natural to say.
 
     Parameters
     ----------

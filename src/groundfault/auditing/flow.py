@@ -66,15 +66,15 @@ def audit(
         Of lazy evidence rows are counted by its engine, and none but a sample is read: nothing is
         compared then, or repeated over splits.
     plan : Plan, optional
-        Everything decided in advance. The default plan tests on all units what was proposed
-        without a look at their outcomes, and on a holdout what was not.
+        Everything decided in advance. The default plan tests candidates on all units if they were
+        proposed without a look at outcomes, and on a holdout otherwise.
     candidates : iterable of Candidate, optional
-        What to judge. With neither candidates nor finders, the default finders propose.
+        Rules to judge. Without candidates and finders, the default finders propose.
     finders : sequence of finder or str, optional
         Proposers, by name or ready made.
     compare : pair of str, optional
-        Judge what changed from the first model to the second, example by example, instead of the
-        failures of one. Without an example in common, like ones are compared.
+        Judge changes from the first model to the second, example by example, instead of the
+        failures of one. Without a common example, groups of like examples are compared.
     ledger : Ledger, path, URL or bool, optional
         Where the look at the outcomes is recorded. True is the place that $GROUNDFAULT_LEDGER
         names, else groundfault-ledger.db in the current folder. False or None records nothing, and
@@ -101,7 +101,7 @@ def audit(
     Raises
     ------
     InputError, RuleError, PlanError
-        If an argument cannot be used; nothing is recorded then.
+        If an argument cannot be used; the ledger stays unchanged.
     LedgerError
         If the outcomes were looked at before in another way and no reason is given.
 
@@ -240,7 +240,7 @@ def judge_audit(
 def _judge_transcripts(
     prepared: PreparedAudit, named: NamedModes, *, texts: bool
 ) -> JudgedTranscripts:
-    """Judge what happens in runs, and how often inside each failure mode."""
+    """Judge behaviours of runs, and their frequency inside each failure mode."""
     evidence = prepared.evidence
     rules = {mode.rule: Rule.parse(mode.rule) for mode in named.modes}
     inside = {sql: rule.holds(evidence.frame).to_numpy() for sql, rule in rules.items()}

@@ -79,7 +79,7 @@ class GateRows:
     aliases : dict
         For each of these the keys that it is known by.
     notes : tuple of str
-        What was not asked.
+        Rows that were not tested.
     """
 
     def __init__(self, report: ReportData, rule: Rule, *, modes: bool = True) -> None:

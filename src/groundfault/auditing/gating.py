@@ -64,7 +64,7 @@ class GateMatch(Struct, frozen=True, omit_defaults=True):
     since : SinceBaseline or None
         How much more often it fails than in the baseline; None without one, and in comparisons.
     rule : str
-        What it is about, as SQL; of a failure mode ``name`` says the same in English.
+        The rule in SQL; of a failure mode ``name`` says the same in English.
     """
 
     name: str
@@ -111,7 +111,7 @@ class Gate(Struct, frozen=True, omit_defaults=True):
         Those for which it is true, and which got worse since the baseline; all of them, where there
         is no baseline.
     known : tuple of GateMatch
-        Of a comparison, those that the baseline had confirmed. They do not fail the gate.
+        Of a comparison, changes that the baseline had confirmed. They do not fail the gate.
     gone : tuple of str
         Of a comparison, names of findings for which it was true in the baseline and no longer is.
     compared : bool
@@ -124,7 +124,7 @@ class Gate(Struct, frozen=True, omit_defaults=True):
         says too little, so the gate fails; so it does where everything failed or nothing was
         scored, which no finding can tell.
     notes : tuple of str
-        What makes report and baseline hard to compare.
+        Reasons why report and baseline are hard to compare.
     uncompared : tuple of GateMatch
         Those for which it is true, and which cannot be held against the baseline. They do not fail
         the gate.
@@ -170,7 +170,7 @@ def gate(
     must_detect: float | None = None,
     level: float = LEVEL,
 ) -> Gate:
-    """Test a report's findings and failure modes by a rule, or what changed since a baseline.
+    """Test a report's findings and failure modes by a rule, or changes since a baseline.
 
     Parameters
     ----------

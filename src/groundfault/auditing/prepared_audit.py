@@ -88,7 +88,7 @@ class PreparedAudit:
     failures: list[str] = field(default_factory=list, compare=False)
 
     def with_library(self, library: Library, own_rules: tuple[str, ...]) -> Self:
-        """Return the audit of some candidates; what its evidence alone tells is not asked again.
+        """Return the audit of some candidates; results on its evidence alone are kept.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class PreparedAudit:
 
     @property
     def source(self) -> Evidence | LazyEvidence:
-        """Return what is audited: its hashes are those of the report."""
+        """Return the audited evidence, whose hashes stand in the report."""
         return self.evidence
 
     @cached_property
@@ -116,7 +116,7 @@ class PreparedAudit:
         return self.evidence.status_counts
 
     def sample_outcomes(self) -> Callable[[str], RowSample]:
-        """Return what samples the outcomes for a ledger, given its salt."""
+        """Return a function from a ledger's salt to the sample of outcomes that it keeps."""
         return sampler_of(self.evidence)
 
     def try_rules(self, *, modes: bool) -> None:
@@ -136,7 +136,7 @@ class PreparedAudit:
 
     @cached_property
     def discovery_mask(self) -> Bools:
-        """Return the discovery units; all of them for a judge that holds nothing out."""
+        """Return the discovery units; all units for a judge without a holdout."""
         if not self.has_holdout:
             return np.ones(self.evidence.unit_count, dtype=np.bool_)
         return self.plan.discovery_units(self.evidence)
@@ -210,7 +210,7 @@ class PreparedAudit:
         return self._join(losses, np.flatnonzero(self.discovery_mask))
 
     def parts(self, losses: Floats) -> tuple[Units, Units | None]:
-        """Return the discovery units and the holdout; all and None where nothing is held out."""
+        """Return the discovery units and the holdout; all and None without a holdout."""
         if self.discovery_mask.all():
             return self.units(losses), None
         discovery, holdout = (
@@ -259,7 +259,7 @@ class PreparedAudit:
 
     @cached_property
     def shares(self) -> dict[str, float]:
-        """Return how well each column predicts the outcome, but those that are trusted."""
+        """Return how well each column predicts the outcome, apart from trusted columns."""
         roles = self.evidence.roles
         columns = dict.fromkeys([*self.evidence.attributes, *roles.instrument])
         columns_to_test = [c for c in columns if c not in roles.trusted]
@@ -283,13 +283,13 @@ class PreparedAudit:
 
     @property
     def deciding(self) -> dict[str, float]:
-        """Return the leaks that say nothing by their names: a person has to tell what they are."""
+        """Return the leaks whose names do not explain them, so that a person has to decide."""
         later = (one.column for one in self.stages if one.stage is Timing.FOLLOWS and one.suspect)
         return {name: self.shares[name] for name in later if name not in self.plan.within}
 
     @cached_property
     def visible_evidence(self) -> Evidence:
-        """Return what finders see: discovery units, without leaks and columns that are held fixed.
+        """Return the evidence for finders: discovery units, without leaks and fixed columns.
 
         Columns measured with the answer are instruments there, so that only a finder of properties
         of answers reads them. Where nothing is held out, it is all units without their outcomes.

@@ -1,4 +1,4 @@
-"""Reports: all findings, what could not be checked, and the manifest to recompute them from."""
+"""Reports: all findings, the limits of the checks, and the manifest to recompute them from."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PAGES = {
 
 
 class Report(ReportData, frozen=True, kw_only=True):
-    """What an audit may say; the fields of `ReportData`, and the candidates.
+    """The result of an audit: the fields of `ReportData`, and the candidates.
 
     Attributes
     ----------
@@ -243,7 +243,7 @@ _Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class StoredReport:
-    """A report as it was stored.
+    """A stored report.
 
     Attributes
     ----------
@@ -292,7 +292,7 @@ def parse_report(content: Mapping[str, Any], where: str = "the report") -> Store
     content : mapping
         The JSON object.
     where : str
-        What messages call it.
+        Its name in messages.
 
     Raises
     ------
@@ -348,7 +348,7 @@ def write_sums(folder: Path) -> dict[str, str]:
 
 
 def record_files(book: Ledger, head: str, digests: Mapping[str, str]) -> None:
-    """Record what was written of the audit whose opening is the event ``head``."""
+    """Record which files were written of the audit whose opening is the event ``head``."""
     book.append(WRITTEN, {"opening": head, "files": dict(digests)})
 
 

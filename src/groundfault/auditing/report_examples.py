@@ -41,7 +41,7 @@ class RuleExamples:
     Attributes
     ----------
     subject : Mode or Finding, optional
-        What the rule is of; None for examples of the whole log.
+        The subject of the rule; None for examples of the whole log.
     examples : tuple of ModeExample
         The most typical first; those without a column of texts show the values that the rule reads.
     pair : pair of str, optional
@@ -79,7 +79,7 @@ def look_up_examples(
     Raises
     ------
     InputError
-        If there is no such mode or finding, or the evidence is not there or has changed.
+        If the mode or finding does not exist, or the evidence is missing or has changed.
     """
     report = Report.load(directory)
     subject = None if name is None else find_subject(report, name)
@@ -146,7 +146,7 @@ def read_pair(runs: Evidence, example: str = "") -> dict[str, pl.DataFrame]:
 
 
 def select_subject_losses(subject: Mode | Finding, case: PreparedAudit) -> NDArray[np.float64]:
-    """Return losses that tell an example's side; of a comparison, what changed as it says.
+    """Return losses that give an example's side; of a comparison, changes in its direction.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def match_evidence(
     ----------
     report : ReportData
     evidence : Evidence
-        What was audited; with more models and rows than the report is of, those are picked.
+        The audited evidence; of more models and rows than the report's, its own are picked.
     judge : Judge, optional
         The report's judge, where no installed package has one of its name.
 
@@ -212,7 +212,7 @@ def find_subject(report: Report, name: int | str) -> Mode | Finding:
     Raises
     ------
     InputError
-        If the report has none such.
+        If the report does not have it.
     """
     if isinstance(name, int):
         if not 1 <= name <= len(report.modes):
@@ -243,7 +243,7 @@ def mark_rule(
     case : PreparedAudit
         The evidence as the report's audit judged it.
     subject : Mode or Finding
-        What the rule is of.
+        The subject of the rule.
     """
     columns = [name for name in _columns(subject) if name in case.evidence.frame.columns]
     table, _ = tabulate_units(case.evidence, columns)

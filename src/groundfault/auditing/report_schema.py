@@ -26,11 +26,11 @@ def to_plain(value: Struct) -> dict[str, Any]:
 
 
 class _Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A part of a report: none of it can be changed, and a field that is not of it is an error."""
+    """A part of a report: its fields cannot be changed, and unknown fields are an error."""
 
 
 class Preview(Struct, frozen=True, kw_only=True):
-    """A part of what ``check --json`` and ``slices --json`` write.
+    """A part of the output of ``check --json`` and ``slices --json``.
 
     In 0.1.0 it was a dict, so a key in brackets still reads a field.
     """
@@ -44,7 +44,7 @@ class Preview(Struct, frozen=True, kw_only=True):
 
 
 def _list_plan_fields() -> list[tuple[str, Any] | tuple[str, Any, Any]]:
-    """Return name, type and, of what a seal may leave out, default of each setting of a plan."""
+    """Return name and type of each setting of a plan; its default if a seal may leave it out."""
     # numbers are stored as the decimals they are written as, and a judge by its name
     hints = get_type_hints(Plan, localns={"Number": str, "NamedJudge": str})
     return [
@@ -65,7 +65,7 @@ _StoredPlan: Any = defstruct(
 
 
 class PlanSettings(_StoredPlan):  # type: ignore[misc]
-    """A plan with what was left to its judge filled in; exact decimals are strings.
+    """A plan with the judge's own settings filled in; exact decimals are strings.
 
     It has the fields of `Plan`. The seal is the hash of these settings as JSON; `to_plan` makes a
     plan of the same seal.
@@ -113,12 +113,12 @@ class FloorPoint(_Section, frozen=True, kw_only=True):
 
 
 class DecoyFloor(_Section, frozen=True, kw_only=True):
-    """The decoy floor and its curve; empty for judges that set none.
+    """The decoy floor and its curve; empty for judges without one.
 
     Attributes
     ----------
     threshold : float or None
-        None where no threshold is low enough, and for judges that set none.
+        None if no threshold is low enough, and for judges without a floor.
     fdp : float or None
         Estimated false-discovery proportion at the floor.
     inclusive : bool
@@ -149,7 +149,7 @@ class SurvivorLifts(_Section, frozen=True, kw_only=True):
 
 
 class OverallChange(_Section, frozen=True, kw_only=True):
-    """What changed from the first of two models to the second, over all units.
+    """The change from the first of two models to the second, over all units.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ class RecordedOpening(Opening, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class DecidingColumn(_Section, frozen=True, kw_only=True):
-    """A column that decides the outcome: a failure mode, or a consequence that nobody declared.
+    """A column that decides the outcome: a failure mode, or an undeclared consequence of failing.
 
     Attributes
     ----------
@@ -209,7 +209,7 @@ class DecidingColumn(_Section, frozen=True, kw_only=True):
     share : float
         Of the rarer outcome, that it predicts: at least 0.95.
     modes : tuple of Mode
-        The rules over it alone, without examples; empty where there is none, or it was not asked.
+        The rules over it alone, without examples; empty without any, or without such a search.
     """
 
     column: str
@@ -218,7 +218,7 @@ class DecidingColumn(_Section, frozen=True, kw_only=True):
 
 
 class ReportHashes(_Section, frozen=True, kw_only=True):
-    """SHA-256 of what was audited and decided."""
+    """SHA-256 of the audited evidence and the decisions."""
 
     evidence: str
     outcome: str
@@ -278,7 +278,7 @@ class Derivation(_Section, frozen=True, kw_only=True):
 
 
 class UnitRecord(_Section, frozen=True, kw_only=True):
-    """What became of each unit, so that a later report can be held against this one.
+    """The loss of each unit, so that a later report can be compared with this one.
 
     Bytes are in base64. See `groundfault.auditing.changes`, which writes and reads it.
 
@@ -302,7 +302,7 @@ class UnitRecord(_Section, frozen=True, kw_only=True):
 
 
 class Manifest(_Section, frozen=True, kw_only=True):
-    """Where the evidence came from and what computed the report.
+    """The source of the evidence, and the program that computed the report.
 
     Attributes
     ----------
@@ -372,8 +372,8 @@ class ReportData(_Section, frozen=True, kw_only=True):
     outcomes : tuple of str
         Models; one empty name for a single outcome, and for the change between two models.
     error_rate : float or None
-        Mean loss over units and outcomes, of what was scored; of a comparison, the second model's.
-        None where nothing was scored.
+        Mean loss over scored units and outcomes; of a comparison, the second model's.
+        None if no unit was scored.
     left_out : tuple of str
         Optional steps that failed, such as the check of the grader, and why; the rest stands.
     averaged : bool
@@ -381,7 +381,7 @@ class ReportData(_Section, frozen=True, kw_only=True):
     uniform : str
         That all outcomes are alike, such as a run without a failure; empty where they differ.
     hints : tuple of str
-        What to check before believing the verdicts.
+        Points to check before you believe the verdicts.
     doubts : int
         How many of the hints, the first ones, question the audit as a whole.
     unused : dict of str to tuple of str
@@ -397,7 +397,7 @@ class ReportData(_Section, frozen=True, kw_only=True):
     minimum_detectable_lift : float or None
         Least lift found with 80 % power at prevalence 30 %; None where none would be.
     baselines : Baselines or None
-        None for judges that hold nothing out.
+        None for judges without a holdout.
     robustness : Robustness or None
         None where the rule was not repeated.
     ledger : RecordedOpening or None
@@ -410,13 +410,13 @@ class ReportData(_Section, frozen=True, kw_only=True):
     modes : tuple of Mode
         The failure modes of each outcome, in order.
     mode_search : ModeSearch or None
-        What was searched for them; None where they were not looked for.
+        The extent of their search; None if they were not looked for.
     behaviours : tuple of Behaviour
-        How runs of agents fail: what happens in them, surest first.
+        How runs of agents fail: their behaviours, surest first.
     announcements : tuple of Announcement
-        What announces failure in runs that still go on.
+        Behaviours that announce failure in runs that still go on.
     transcripts : TranscriptSearch or None
-        What was looked for in them; None where the evidence has none.
+        The search of the runs; None if the evidence has no runs.
     excerpts : tuple of RunExcerpt
         The decisive turn of a failing and of a passing run of the first behaviours.
     units : UnitRecord or None
@@ -427,7 +427,7 @@ class ReportData(_Section, frozen=True, kw_only=True):
     parts : str
         That benchmarks or tasks in one table fail very differently; empty where they do not.
     grader : tuple of GraderEvidence, or None
-        What speaks for a fault of the grader; None in reports of before, which did not look for it.
+        Evidence for a fault of the grader; None in older reports, which did not look for it.
     findings : tuple of Finding
         One for each candidate and outcome: confirmed first, then by size of discovery lift.
     """

@@ -61,7 +61,7 @@ class AuditResults:
     ----------
     audit : PreparedAudit
     losses : float64 array, shape (outcomes, units)
-        Of all units, NaN where none was scored.
+        Of all units, NaN if none was scored.
     ruling : Ruling
     discovery, holdout : Units
         The parts that the ruling rests on; a judge that holds nothing out has all units in
@@ -72,7 +72,7 @@ class AuditResults:
     mined : frozenset of str
         Names of the candidates that were mined from the outcomes of the discovery units.
     opening : Opening, optional
-        What the ledger says; None where nothing was recorded.
+        The ledger's record; None if there is none.
     witness : Ledger, optional
         The ledger that says it.
     sensitivity : mapping of str to Ruling
@@ -80,9 +80,9 @@ class AuditResults:
     frequency : Frequency, optional
         How often random splits confirm each hypothesis; None where the rule was not repeated.
     named : NamedModes
-        Failure modes, with what was searched for them and what decides the outcome.
+        Failure modes, with their search and the columns that decide the outcome.
     told : JudgedTranscripts
-        What happens in the runs of agents.
+        Behaviours in the runs of agents.
     sample : tuple of ModeExample
         Typical failures, where no mode has examples.
     """
@@ -120,7 +120,7 @@ class AuditResults:
 
     @cached_property
     def bar(self) -> ConfirmationBar | None:
-        """Return what the judge asks of one true hypothesis among those that were judged."""
+        """Return the judge's requirements on one true hypothesis among the judged ones."""
         plan = self.audit.plan
         hypotheses = self.ruling.hypotheses
         return find_bar(self.audit.judge, self.discovery, hypotheses, plan, plan.rng("detectable"))
@@ -281,7 +281,7 @@ def _correlate(whole: Marks, confirming: Units, slices: Places) -> Floats:
 
 
 class _Members(NamedTuple):
-    """Units, or cells of them, by which of some slices they are on; the last is the stronger."""
+    """Units or cells, by their membership in slices, of which the last is the stronger."""
 
     on: Bools
     defined: Bools

@@ -32,7 +32,7 @@ class RunTexts:
     ----------
     evidence : Evidence
     columns : tuple of str
-        What is shown of a run; by default its steps or, without any, its question, answer and
+        Columns shown of a run; by default its steps or, without any, its question, answer and
         target.
     """
 
@@ -40,7 +40,7 @@ class RunTexts:
     columns: tuple[str, ...] = ()
 
     def open(self, rows: Sequence[int]) -> dict[int, pl.DataFrame]:
-        """Return the steps of runs with their texts; of none where columns are shown."""
+        """Return the steps of runs with their texts; empty if columns are shown instead."""
         of = self.evidence
         if self.columns or not has_transcripts(of.frame):
             return {}
@@ -65,7 +65,7 @@ class RunTexts:
 
     @cached_property
     def _shown(self) -> tuple[str, ...]:
-        """Return the columns that are shown, none of which names an outcome."""
+        """Return the columns that are shown; columns of the outcome are never shown."""
         roles = self.evidence.roles
         found = self.columns or find_text_columns(self.evidence)
         told = [c for c in found if c in self.columns or means_pass(c) is None]

@@ -1,4 +1,4 @@
-"""Every scorer audited: what each one says of the same answers, and where two of them differ."""
+"""Every scorer audited: an audit of the same answers by each, and where two of them differ."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def audit_scorers(
     plan : Plan, optional
         Its levels alpha and q are shared equally among the audits, so that they hold for all of
         them together: a finding picked from any of the reports is false with at most the chance
-        that the plan states, whatever the scorers have in common.
+        that the plan states, for any dependence between scorers.
     candidates : sequence of Candidate, optional
     scale : pair of float, optional
         Worst and best value of those scorers whose values are not all in [0, 1].
@@ -125,7 +125,7 @@ def audit_scorers(
     Raises
     ------
     InputError
-        If there are not two scorers that can be audited, or none of the audits can be made.
+        If fewer than two scorers can be audited, or no audit can be made.
     """
     chosen, refusals = _choose_each(evidence, scale, select or (lambda each: each))
     if not chosen:
@@ -149,7 +149,7 @@ def audit_scorers(
 def _choose_each(
     evidence: Evidence, scale: tuple[float, float] | None, select: Callable[[Evidence], Evidence]
 ) -> tuple[dict[str, Evidence], dict[str, str]]:
-    """Return the evidence by each scorer, and why there is none by some."""
+    """Return the evidence by each scorer, and the reason for scorers without evidence."""
     chosen: dict[str, Evidence] = {}
     refusals: dict[str, str] = {}
     rows = evidence.log_rows

@@ -1,4 +1,4 @@
-"""What changed since a baseline: two reports as two runs of the same examples.
+"""Changes since a baseline: two reports as two runs of the same examples.
 
 On units that both reports have, modes of the change are searched for as in a comparison of two
 models. Without such units, like ones are compared where both tables are there, else the failures of
@@ -108,7 +108,7 @@ class ReportPair:
     earlier: PreparedAudit | None = None
 
     def list_changes(self) -> Iterator[OutcomeChange]:
-        """Yield what changed in each outcome whose units both reports have.
+        """Yield the change of each outcome whose units both reports have.
 
         The level is shared out equally among the outcomes of the report.
         """
@@ -206,7 +206,7 @@ class ReportPair:
         return OutcomeChange(outcome, modes, search, overall)
 
     def _add_candidates(self, audit: PreparedAudit) -> PreparedAudit:
-        """Return the audit with the candidates that were named, and what the baseline confirmed."""
+        """Return the audit with the named candidates, and those the baseline confirmed."""
         declared = [f for f in self.now.findings if f.source == "declared"]
         confirmed = [f for f in self.then.findings if f.confirmed]
         rules: dict[str, Candidate] = {}
@@ -275,7 +275,7 @@ class ReportPair:
         return True
 
     def _find_outcome(self, outcome: str) -> str | None:
-        """Return the baseline's name of an outcome of the report; None where it has no such."""
+        """Return the baseline's name of an outcome of the report; None if it lacks the outcome."""
         if len(self.now.outcomes) == len(self.then.outcomes) == 1:
             return self.then.outcomes[0]
         return outcome if outcome in self.then.outcomes else None

@@ -27,7 +27,7 @@ from groundfault.errors import InputError, LedgerError, first_line
 
 
 class StoredKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A kind of stored result; `stored_kinds.toml` says what its fields are."""
+    """A kind of stored result; `stored_kinds.toml` describes its fields."""
 
     file: str
     verify: str
@@ -44,7 +44,7 @@ _SQLITE = b"SQLite format 3"
 
 
 def find_kind(place: Path) -> StoredKind:
-    """Return the kind of what lies at a place: without a sign, a report or a certificate."""
+    """Return the kind of a stored result: without a sign, a report or a certificate."""
     usual = "report.json" if place.is_dir() else "certificate.json"
     if place.is_dir():
         kinds = [kind for kind in KINDS if (place / kind.file).exists()]
@@ -74,7 +74,7 @@ def verify_record(place: Path, *, anchor: AnchorFiles | None = None) -> Verifica
 
 
 def check_contents(folder: Path, kind: StoredKind) -> VerificationCheck:
-    """Name what is in a folder beside the files of its kind, hidden files and links included."""
+    """Name foreign files in a folder, hidden files and links included."""
     stated = read_json_object(folder / kind.file).get("ledger") if "ledger" in kind.takes else None
     ledger = PurePath(str(stated.get("path"))).name if isinstance(stated, dict) else ""
     # the ledger that came with a report may lie beside it, and has the name of a database

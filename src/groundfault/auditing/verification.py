@@ -75,7 +75,7 @@ def verify(
     reader: Reader | None = None,
     anchor: AnchorFiles | None = None,
 ) -> Verification:
-    """Check a stored result: its files, its pages, its numbers and what a ledger holds of it.
+    """Check a stored result: its files, its pages, its numbers and its record in a ledger.
 
     Results are reports, cases, certificates, confirmations, gate results, taxonomies, packages of
     probes and folders of evidence. Every number, verdict and hash that follows from others is
@@ -165,7 +165,7 @@ def verify_report(
 
 
 def verify_evidence(place: Path, *, evidence: Places | None = None) -> Verification:
-    """Check that the rows in a folder of evidence are those that were imported from its logs.
+    """Check that the rows in a folder of evidence are the rows imported from its logs.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def _find_book(place: Path, data: ReportData, ledger: LedgerChoice) -> Ledger | 
 
 
 def _name_absence(ledger: LedgerChoice) -> CheckStatus:
-    """Return the status of what only a ledger shows, where there is none to ask."""
+    """Return the status of a check that needs a ledger, without one."""
     return "waived" if is_waived(ledger) else "unchecked"
 
 
@@ -378,7 +378,7 @@ def _select_comparable(data: ReportData, *, texts: bool) -> dict[str, Any]:
 
 
 def _forget_places(account: dict[str, Any]) -> dict[str, Any]:
-    """Return an account as it would be if its logs had moved: their digests say which they are."""
+    """Return an account as it would be if its logs had moved; digests identify them."""
     return account | {
         "logs": [log | {"path": ""} for log in account["logs"]],
         "unread": [PurePath(place).name for place in account["unread"]],
@@ -419,7 +419,7 @@ def _make_older(finding: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_graded(data: ReportData) -> bool:
-    """Return whether some losses are neither 0 nor 1, as sums of them show."""
+    """Return whether some losses differ from 0 and 1, judged by their sums."""
     cells = [cell for f in data.findings for cell in (f.discovery, f.full)]
     return any(not float(x).is_integer() for c in cells for x in (c.on_errors, c.off_errors))
 

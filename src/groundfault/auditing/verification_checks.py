@@ -1,4 +1,4 @@
-"""What verifying comes to: a list of checks, each with its name, its status and a sentence."""
+"""The result of verifying: a list of checks, each with its name, its status and a sentence."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class VerificationCheck:
     Attributes
     ----------
     name : str
-        What was checked, in a word, such as ``ledger``.
+        The subject of the check, in a word, such as ``ledger``.
     status : {"passed", "failed", "unchecked", "waived"}
         ``unchecked`` where what it takes is not there; ``waived`` where the caller did without.
     detail : str
-        What came out, in a sentence.
+        The result, in a sentence.
     differences : tuple of str
-        What differs, each as "where: stated, recomputed".
+        Differences, each as "where: stated, recomputed".
     """
 
     name: str
@@ -55,7 +55,7 @@ class VerificationCheck:
 
 @dataclass(frozen=True)
 class Verification:
-    """Whether a stored result can be relied on, and what speaks for it.
+    """The trust in a stored result, and the checks behind it.
 
     Attributes
     ----------
@@ -76,17 +76,17 @@ class Verification:
 
     @property
     def reproduces(self) -> bool:
-        """Return whether every check passed, but for those that the caller did without."""
+        """Return whether every check passed, apart from waived ones."""
         return self.verdict == "reproduces"
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """Return what differs, over all checks."""
+        """Return the differences over all checks."""
         return tuple(line for check in self.checks for line in check.differences)
 
     @property
     def ledger(self) -> str:
-        """Return the sentence of the ledger's check; empty where there was none."""
+        """Return the sentence of the ledger's check; empty without one."""
         return next((check.detail for check in self.checks if check.name == "ledger"), "")
 
 
@@ -98,7 +98,7 @@ def judge_differences(differences: Sequence[str], what: str) -> VerificationChec
     differences : sequence of str
         Each as "where: stated, recomputed"; the first hundred are kept.
     what : str
-        What holds where there are none, in a sentence.
+        The sentence for an empty list.
     """
     if not differences:
         return VerificationCheck("recomputation", "passed", what)
@@ -132,7 +132,7 @@ def differences_of(a: Any, b: Any, where: str = "") -> Iterator[str]:
 
 
 def check_anchor(files: AnchorFiles, book: Ledger | None, head: str | None) -> VerificationCheck:
-    """Hold a ledger against an anchor of it.
+    """Compare a ledger with its anchor.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def check_anchor(files: AnchorFiles, book: Ledger | None, head: str | None) -> V
     InputError, MissingExtraError
         If a file, or a program that checks it, is not there or something else.
     PlanError
-        If there is a time stamp, and nobody to believe it.
+        If there is a time stamp, but no trusted authority for it.
     """
     state = partial(VerificationCheck, "anchor")
     if files.time_stamp and not files.authority:
@@ -189,15 +189,15 @@ _LATER = ("holdout", "all_outcomes", "all_before", "looks")
 
 
 def check_opening(data: ReportData, book: Ledger | None, absent: CheckStatus) -> VerificationCheck:
-    """Hold what a report states of its opening against the ledger's events.
+    """Compare the opening that a report states with the ledger's events.
 
     Parameters
     ----------
     data : ReportData
     book : Ledger or None
-        The ledger to ask; None where there is none that may be asked.
+        The ledger to ask; None without one.
     absent : {"unchecked", "waived"}
-        The status where there is none, or the report says that nothing was recorded.
+        The status without a ledger, or if the report has no record.
     """
     state = partial(VerificationCheck, "ledger")
     if data.ledger is None:
@@ -238,7 +238,7 @@ def read_opening(entry: RecordedOpening) -> Opening:
 
 
 def _say_looks(data: ReportData, book: Ledger | None) -> str:
-    """Say what a ledger holds of the outcomes of a report that recorded nothing."""
+    """Describe a ledger's record on the outcomes of a report without a record of its own."""
     if book is None:
         return ""
     try:
@@ -263,7 +263,7 @@ _COORDINATE = re.compile(
 
 
 class _Result(Protocol):
-    """What has a JSON, and two pages of it."""
+    """A result with a JSON file and two pages."""
 
     def to_json(self) -> str: ...
     def to_markdown(self) -> str: ...
@@ -277,7 +277,7 @@ def make_pages(report: Report) -> dict[str, str]:
 
 
 def make_result_pages(name: str, result: _Result) -> dict[str, str]:
-    """Return every file of a result's folder; ``name`` is that of its JSON."""
+    """Return every file of a result's folder; ``name`` is the name of its JSON."""
     return {
         name: result.to_json(),
         "report.md": result.to_markdown(),
@@ -288,7 +288,7 @@ def make_result_pages(name: str, result: _Result) -> dict[str, str]:
 def check_pages(
     folder: Path, pages: Mapping[str, str], *, attested: bool, source: str = "report.json"
 ) -> VerificationCheck:
-    """Compare the files of a report with what its own content makes of them.
+    """Compare the files of a report with files made again from its content.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ def check_pages(
     attested : bool
         Whether the ledger holds the digests of the files as they are.
     source : str
-        What they follow from: a file, or such words as "the audit and the ledger".
+        Their source: a file, or words like "the audit and the ledger".
     """
     state, differences, moved = partial(VerificationCheck, "pages"), [], []
     for name, again in pages.items():
@@ -351,7 +351,7 @@ def check_foreign_pages(
 
 
 def _still(page: str) -> str:
-    """Return a page without the places of what is drawn on it."""
+    """Return a page without the coordinates of its drawings."""
     return _DRAWING.sub(lambda drawing: _COORDINATE.sub(r'\1=""', drawing[0]), page)
 
 
@@ -381,7 +381,7 @@ def find_records(book: Ledger, head: str) -> list[Mapping[str, str]]:
 def check_files(
     folder: Path, records: list[Mapping[str, str]] | None, absent: CheckStatus, *, expected: bool
 ) -> VerificationCheck:
-    """Return whether the files of a report are those that were written.
+    """Return whether the files of a report are the written ones.
 
     Parameters
     ----------
@@ -429,7 +429,7 @@ def _compare_files(folder: Path, sums: Mapping[str, str]) -> Iterator[str]:
 
 
 def _read_sums(path: Path) -> dict[str, str] | None:
-    """Read digests by name; None where there are none, or what is there is something else."""
+    """Read digests by name; None without a valid file of digests."""
     if not path.is_file():
         return None
     with path.open("rb") as stream:
