@@ -143,3 +143,18 @@ def test_as_a_describer_it_writes_nothing_that_can_be_read(
     settings = ProposingSettings(("outcomes",), rounds=1, examples=2)
     with pytest.raises(InputError, match="proposed no description that can be read"):
         describe(evidence, model, settings=settings, max_tokens=60)
+
+
+def test_it_writes_cases_for_a_group(model: Target) -> None:
+    from groundfault_lab.commands.cases import write_cases
+
+    texts = [f"What is {a} + {b}?" for a, b in ((2, 3), (5, 4), (7, 6), (9, 8), (3, 8), (6, 6))]
+    written = write_cases(texts, model, count=6)
+    assert sum(text.startswith("What is") and "+" in text for text in written) >= 3
+    ids = [f"w{n}" for n in range(len(written))]
+    pool = Pool.from_arrays(ids, {"group": ["sums"] * len(written)}, generated=True)
+    audit = SequentialAudit(pool, threshold=0.6, burn_in=2, seed=0)
+    assert "newly generated cases" in audit.null
+    query = audit.ask()
+    assert query is not None
+    assert ask(model, written[pool.position[query.id]])

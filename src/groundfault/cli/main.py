@@ -52,6 +52,7 @@ _LAB = {
 }
 _RESEARCH = {
     "slices": "Propose slices with high failure rates; confirm nothing.",
+    "cases": "Let a model write cases for the group that an audit doubts.",
     "calibrate": "Measure a judge's rate of false confirmations and power.",
     "condition": "Test rules given several or numeric columns.",
     "explain": "Name the linguistic features of each slice of errors.",
@@ -84,7 +85,7 @@ _MOVED = {"probe review": "label review", "sequential": "label"} | {
     # it never stood at the front
     name: f"lab {name}"
     for name in (*_LAB, *_LAB_PACKAGE)
-    if name != "condition"
+    if name not in ("cases", "condition")
 }
 """Commands under their names of the release before, the longest first."""
 
