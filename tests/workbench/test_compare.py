@@ -165,3 +165,29 @@ def test_a_report_is_held_against_an_earlier_one(tmp_path: Path) -> None:
     # without a second model or report there is nothing to compare
     alone = OpenedReport.of_report(tmp_path / "now/report", ledger=False)
     assert visit(alone).get("/compare").status_code == 404
+
+
+@pytest.mark.parametrize(("first", "second", "failing"), [("0", "x", "new"), ("x", "0", "old")])
+def test_runs_of_different_examples_show_failures_of_the_worse_run(
+    tmp_path: Path, first: str, second: str, failing: str
+) -> None:
+    rows = [
+        {"id": f"{run}{i}", "run": run, "hard": i % 3 == 0, "error": i % 3 == 0 and own == "x"}
+        for run, own in (("old", first), ("new", second))
+        for i in range(120)
+    ]
+    pl.DataFrame(rows).write_parquet(tmp_path / "runs.parquet")
+    evidence = Evidence.from_table(tmp_path / "runs.parquet", id="id", model="run", outcome="error")
+    report = audit(evidence, compare=("old", "new"), ledger=None)
+    (mode,) = report.modes
+    assert {example.id[:3] for example in mode.examples()} == {failing}
+    report.write(tmp_path / "report")
+    bench = OpenedReport.of_report(tmp_path / "report", ledger=False)
+    bench.apart = False
+    explorer = Explorer(visit(bench))
+    assert explorer.rule(mode="1")["sides"] == ["Fails inside", "Passes inside", "Elsewhere"]
+    shown = explorer.sides(mode="1")
+    assert (len(shown["failing"]), len(shown["passing"])) == (40, 0)
+    assert explorer.values(explorer.rule(mode="1")["first"][:1], "run")["values"] == [[failing]]
+    lookup = look_up_examples(tmp_path / "report", 1)
+    assert "inside the rule, and wrong" in str(make_example_page(lookup, "failing"))

@@ -142,7 +142,7 @@ def write_mode_sentence(mode: Mode) -> str:
     if mode.change is not None:
         more, change = "fewer" if mode.is_less_frequent else "more", mode.change
         moved = f"{change.worse} got worse, {change.better} better"
-        if change.n_before is not None:
+        if mode.is_unpaired:
             moved = f"{format_points(change.difference)} points, like compared with like"
         before = f"{change.before:g}/{mode.n if change.n_before is None else change.n_before}"
         return (

@@ -209,6 +209,11 @@ class Mode(_Section, frozen=True, kw_only=True):
         return self.change is not None and self.change.difference < 0
 
     @property
+    def is_unpaired(self) -> bool:
+        """Return whether it is of a change between runs that share no example."""
+        return self.change is not None and self.change.n_before is not None
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Return columns that the rule reads, sorted."""
         return Rule.parse(self.rule).columns

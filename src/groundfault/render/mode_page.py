@@ -241,7 +241,7 @@ def _describe(outline: ModeOutline, one: NumberedMode, with_figures: bool) -> It
     if with_figures and mode.doses:
         yield draw_safely("the figure of a mode", partial(draw_doses, mode, one.anchor))
     sides, sample = _SIDES, mode.sample
-    if mode.change is not None and mode.change.n_before is None:
+    if mode.change is not None and not mode.is_unpaired:
         got = "better" if mode.is_less_frequent else "worse"
         sides = _SIDES | {"failing": f"Got {got}", "passing": f"Did not get {got}"}
         # whether one outside is right now tells little of a change
@@ -322,7 +322,7 @@ def _remark_change(
     ends = words.span(change.interval, words.points)
     yield level, f"{ends} points: the change, for this rule alone"
     swapped = f"if the two runs could be swapped within {units}"
-    if change.n_before is not None:
+    if mode.is_unpaired:
         swapped = f"if it is chance which run like {units} are in"
     yield (
         "Against chance",
@@ -472,7 +472,8 @@ def _name_side(lookup: RuleExamples, side: Side) -> str:
     subject = lookup.subject
     if subject is None:
         return _NAMES[side].rpartition(", and ")[2]
-    if lookup.pair is None or side == "near":
+    unpaired = isinstance(subject, Mode) and subject.is_unpaired
+    if lookup.pair is None or unpaired or side == "near":
         return _NAMES[side]
     change = name_change(lookup.pair, is_better=subject.is_less_frequent)
     return f"inside the rule, and {'not ' if side == 'passing' else ''}{change}"

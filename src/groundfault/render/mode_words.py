@@ -403,7 +403,7 @@ def _describe_change(mode: Mode, change: ModeChange, wrong: str, unit: str) -> s
         of = "" if change.n_before is None else f" of {words.count(change.n_before)}"
         before = f"{words.rate(mode.rate_before)} ({count_errors(change.before)}{of})"
     moved = f"{words.count(change.worse)} got worse, {words.count(change.better)} better"
-    if change.n_before is not None:
+    if mode.is_unpaired:
         moved = f"{words.points(change.difference)} points, like compared with like"
     return f"{inside}, before {before}; {moved}; elsewhere {words.points(change.elsewhere)} points"
 
