@@ -335,7 +335,7 @@ def _find_names(conditions: Sequence[Condition], second: Bools) -> list[str]:
     """Return columns that tell in which run a unit is, such as its date."""
     columns: dict[str, list[Bools]] = {}
     for one in conditions:
-        for column in {x.column for x in (one, *one.aliases)}:
+        for column in dict.fromkeys(x.column for x in (one, *one.aliases)):
             columns.setdefault(column, []).append(one.on)
     return [name for name, on in columns.items() if flips.tells_runs(np.array(on), second)]
 
