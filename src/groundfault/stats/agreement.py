@@ -1,9 +1,9 @@
 """Agreement of raters (Cohen, Krippendorff, Gwet), and of two sets of outcomes.
 
 A coefficient of raters is a function of sums over items, so its interval is the percentile
-bootstrap over items, which Zapf, Castell, Morawietz and Karch (2016, doi:10.1186/s12874-016-0200-9)
-found to keep its level where asymptotic variances do not. It assumes that items are independent
-draws; raters are taken as they are."""
+bootstrap over items. Zapf, Castell, Morawietz and Karch (2016, doi:10.1186/s12874-016-0200-9) found
+that it keeps its level where asymptotic variances do not. It assumes that items are independent
+draws; raters are fixed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Ratings = NDArray[np.int64]
 
 MISSING = -1
 _MAX_UNDEFINED = 0.05  # share of resamples without a value, beyond which there is no interval
-_ROUNDING = 1e-12  # what sums in another order differ by: below it a number is 0
+_ROUNDING = 1e-12  # sums in another order differ by this: below it a number is 0
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class Agreement:
     Attributes
     ----------
     value : float
-        1 where all agree; nan where it is not defined.
+        1 if all raters agree; nan if it is undefined.
     low, high : float
-        Ends of the interval; nan where there is none.
+        Ends of the interval; nan without an interval.
     items : int
         Items that at least two raters rated.
     reason : str
-        Why the value or its interval is missing; empty where both are there.
+        Reason that the value or its interval is missing; empty if both exist.
     """
 
     value: float
@@ -48,7 +48,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Coefficient:
-    """A coefficient of agreement of raters; called with ratings, it gives value and interval.
+    """A coefficient of raters' agreement; a call with ratings returns its value and interval.
 
     Attributes
     ----------
@@ -57,9 +57,9 @@ class Coefficient:
     value : callable
         The coefficient, computed from the sums.
     undefined : str
-        Why there is none, where there is none.
+        Reason to give if the coefficient is undefined.
     raters : int, optional
-        How many raters it is of; any number by default.
+        Number of raters that it needs; any number by default.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class Coefficient:
         ratings : int array, shape (items, raters)
             Categories ``0 ... categories - 1``; `MISSING` where a rater did not rate.
         categories : int
-            How many there are to choose from, at least 1.
+            Number of categories to choose from, at least 1.
         rng : numpy.random.Generator
         level : float in (0, 1)
             Coverage of the interval.
@@ -99,7 +99,7 @@ class Coefficient:
         Raises
         ------
         ValueError
-            If a rating is no category, the table has not two axes, or another number of raters.
+            If a rating is not a category, or the table has another number of axes or raters.
         """
         table = np.asarray(ratings, dtype=np.int64)
         is_rating = (table >= MISSING) & (table < categories)
@@ -126,7 +126,7 @@ class Coefficient:
 
 
 def _interval(values: Floats, level: float, items: int) -> tuple[float, float, int, str]:
-    """Return ends, items, and why there is no interval."""
+    """Return ends, items, and the reason for a missing interval."""
     defined = values[~np.isnan(values)]
     # resamples without a value are not missing at random: they are the most extreme ones
     if len(defined) < (1 - _MAX_UNDEFINED) * len(values):
@@ -144,7 +144,7 @@ def _counts(ratings: Ratings, categories: int) -> Floats:
 
 
 def _ratio(top: Floats, bottom: Floats) -> Floats:
-    """Return a quotient; nan where the denominator is 0 but for rounding."""
+    """Return a quotient; nan where the denominator is 0 up to rounding."""
     nonzero = np.abs(bottom) > _ROUNDING
     return np.where(nonzero, top / np.where(nonzero, bottom, 1.0), np.nan)
 
@@ -216,9 +216,9 @@ _ONE = "not defined: all ratings are of one category, and agreement by chance is
 raw = Coefficient(_raw_features, _raw_value, "no item was rated by two raters")
 """Share of pairs of raters who agree, averaged over items that at least two rated."""
 cohen = Coefficient(_cohen_features, _cohen_value, _ONE, raters=2)
-"""Cohen's kappa of two raters; items that only one of them rated are left out.
+"""Cohen's kappa of two raters; items rated by only one rater are left out.
 
-Cohen 1960, doi:10.1177/001316446002000104. Not defined where both use one category throughout.
+Cohen 1960, doi:10.1177/001316446002000104. Undefined if both use a single category throughout.
 """
 krippendorff = Coefficient(_krippendorff_features, _krippendorff_value, _ONE)
 """Krippendorff's alpha for nominal data: any number of raters, any ratings missing.
@@ -239,14 +239,14 @@ Ends = tuple[float, float]
 def compare_pairs(
     ratings: Ratings, categories: int, rng: np.random.Generator
 ) -> tuple[int, int, Ends | None, float | None, Ends | None]:
-    """Compare two raters on the items that both rated; None where a number is not defined.
+    """Compare two raters on the items that both rated; None for undefined numbers.
 
     Returns
     -------
     int, int
-        Items that both rated, and those of them that they rated alike.
+        Items that both rated, and the number of these with equal ratings.
     tuple of float or None
-        Wilson's interval of the share of these.
+        Wilson's interval of the share of equal ratings.
     float or None, tuple of float or None
         Cohen's kappa and its interval.
     """
@@ -262,17 +262,17 @@ def compare_pairs(
 
 
 MOST_CHANCE = 1e-6
-"""Chance of a false alarm, for outcomes that know nothing of each other."""
+"""Chance of a false alarm for independent outcomes."""
 LEAST_EXCESS = 0.8
-"""Of the agreement that chance leaves open, the share that has to be there."""
+"""Least agreement of a copy, as a share of the agreement that chance leaves open."""
 
 
 def are_copies(agreeing: int, shared: int, commonest: int) -> bool:
-    """Return whether outcomes that two sources have of the same cases are one source's, copied.
+    """Return whether one source copied the other's outcomes of the same cases.
 
-    They are if they agree beyond what chance explains, and almost wherever chance leaves room.
-    The second condition is what tells a copy from another run of the same cases, whose outcomes
-    agree beyond chance, too, since some cases are hard for everybody.
+    Outcomes are copies if they agree more than by chance, and in almost all cases where chance
+    leaves room. The second condition tells a copy from another run of the same cases: its outcomes
+    also agree more than by chance, since some cases are hard for every model.
 
     Parameters
     ----------
@@ -281,20 +281,20 @@ def are_copies(agreeing: int, shared: int, commonest: int) -> bool:
     shared : int
         Cases in both.
     commonest : int
-        Of these, how many have the most frequent outcome of the first source.
+        Cases in both that have the most frequent outcome of the first source.
 
     Returns
     -------
     bool
-        If the outcomes of the second source are independent of the first's and of one another,
-        given which cases there are, it is true with probability of at most `MOST_CHANCE`.
+        If, given the cases, the outcomes of the second source are independent of the first's and of
+        one another, this is true with probability of at most `MOST_CHANCE`.
 
     Notes
     -----
-    Whatever a source without knowledge of the first says, the expected number of agreements is at
-    most ``commonest``. Among sums of independent 0/1 variables with at most that mean the upper
-    tail is largest for the binomial one (Hoeffding 1956, doi:10.1214/aoms/1177728178). Where the
-    outcomes are all alike, nothing can be told.
+    A source without knowledge of the first agrees in at most ``commonest`` cases on average. Among
+    sums of independent 0/1 variables with at most that mean, the binomial one has the largest upper
+    tail (Hoeffding 1956, doi:10.1214/aoms/1177728178). If all outcomes are equal, copies cannot be
+    detected.
 
     Examples
     --------

@@ -1,8 +1,7 @@
 """Testing by betting: e-processes for the mean of scores in [0, 1], one step at a time.
 
-Everything here is written for the null "given the past, the expected score is at least
-``threshold``". The opposite null is the same one seen in a mirror: reflect scores, thresholds and
-forecasts about 1/2.
+All functions test the null "given the past, the expected score is at least ``threshold``". For the
+opposite null, reflect scores, thresholds and forecasts about 1/2.
 
 Axes: ``N`` independent sequences side by side, last; ``A`` forecasts or arms, first.
 
@@ -26,26 +25,26 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 EXCESS_STAKES = np.array([0.0, 0.03, 0.1, 0.3, 0.8])
-"""Shares of the wealth that bets on a difference of means stake, averaged: each about three times
-the last, so that none is far from the best (for four deviations among 20,000 scores it is .03); and
-none, so that the side which a mean m speaks for loses nothing of what the other wins."""
+"""Shares of the wealth that bets on a difference of means stake, averaged. Each is about three
+times the last, so that one is near the best (.03 for four deviations among 20,000 scores). The
+share 0 lets the side that a mean m favours keep its wealth while the other side wins."""
 # with twice as many of both, evidence of 22 nats is 24 and takes 30 ms a rule in place of 4
 _LEVELS = 512  # different scores that bets tell apart
 _MEANS = 61  # means that are tried, where the least wealth lies
 # no unit staked becomes more than this much: a threshold of 1 would allow an infinite bet
 LARGEST_BET = 1e6
 _TINY = np.finfo(float).tiny
-ROUNDING = 1e-9  # relative: what rounding may add to sums of scores and to thresholds
+ROUNDING = 1e-9  # relative: the most that rounding may add to sums of scores and thresholds
 
 
 def factor(score: Floats, forecast: Floats, threshold: Floats) -> Floats:
-    """Return what one unit staked becomes: the likelihood ratio of ``forecast`` to ``threshold``.
+    """Return the wealth from a stake of 1: the likelihood ratio of ``forecast`` to ``threshold``.
 
-    That is ``1 + bet * (threshold - score)`` with ``bet = (threshold - forecast) / (threshold * (1
+    This is ``1 + bet * (threshold - score)`` with ``bet = (threshold - forecast) / (threshold * (1
     - threshold))``; a 0/1 score gives the Bernoulli likelihood ratio. A forecast at or above the
     threshold, and a threshold at or below 0, place no bet. At a threshold of 1 a bet is free, since
-    it loses nothing on a score of 1, and the largest is placed: `LARGEST_BET`, which is of no
-    consequence elsewhere.
+    a score of 1 costs no wealth. The largest bet is then placed: `LARGEST_BET`, which has no effect
+    at other thresholds.
 
     Parameters
     ----------
@@ -58,8 +57,8 @@ def factor(score: Floats, forecast: Floats, threshold: Floats) -> Floats:
     Returns
     -------
     (A, N) array, positive
-        Of conditional expectation at most 1 if forecast and threshold were fixed before the score
-        was seen and the score's conditional expectation is at least the threshold.
+        Its conditional expectation is at most 1 if forecast and threshold were fixed before the
+        score was seen and the score's conditional expectation is at least the threshold.
     """
     # not 0: the quotients below divide by it
     level = np.minimum(np.maximum(threshold, _TINY), 1.0)
@@ -83,7 +82,7 @@ def conditional_threshold(
 ) -> Floats:
     """Return mean of the unlabelled rest of a finite group, if the whole has mean ``threshold``.
 
-    Draws without replacement must be tested against this number; against the constant they are not
+    Draws without replacement must be tested against this number. Against the constant they are not
     a fair game, and the error rate has no bound (Waudby-Smith and Ramdas 2020,
     https://doi.org/10.48550/arXiv.2006.04347).
 
@@ -91,7 +90,7 @@ def conditional_threshold(
     ----------
     threshold : float in (0, 1)
     size, label_count : int
-        Items in the group, and how many of them have been labelled, in whatever way.
+        Items in the group, and the number of labelled items, chosen in any way.
     total : float
         Sum of the labelled items' scores.
 
@@ -99,12 +98,12 @@ def conditional_threshold(
     -------
     array
         Above 1: the group is certain to lie below the threshold. At or below 0: it cannot any more.
-        With nothing left to draw it is ``inf`` if the group lies below, ``-inf`` if not.
+        If all items are labelled, ``inf`` if the group lies below, ``-inf`` if not.
 
     Notes
     -----
-    It speaks of the scores of these items as they are, not of probabilities that another run would
-    draw from again.
+    The test is about the fixed scores of these items, not about probabilities from which another
+    run would draw again.
 
     Examples
     --------
@@ -141,7 +140,7 @@ def weigh(log_weights: Floats, factors: Floats, eta: float) -> tuple[Floats, Flo
     log_weights : (A, N) array
         Normalised: their exponentials add up to 1 in each column.
     factors : (A, N) array
-        What each forecast's bet became.
+        Result of each forecast's bet.
     eta : float >= 0
         Learning rate. At 1 the result is exactly the mixture over the grid.
 
@@ -196,9 +195,9 @@ def accumulate(log_arms: Floats, log_steps: Floats, log_start: float, rule: str)
     Parameters
     ----------
     log_arms, log_steps : (A, N) array
-        Log wealth before the step, and the log of what the step's bet became.
+        Log wealth before the step, and the log of the step's factor.
     log_start : float
-        Log of the `start_weight` of this step; ``-inf`` if nothing starts.
+        Log of the `start_weight` of this step; ``-inf`` without a start.
     rule : {"sum", "max"}
     """
     if log_start > -np.inf:
@@ -237,21 +236,21 @@ def log_mean(log_values: Floats, log_weights: Floats) -> Floats:
 def log_excess(scores: Floats, on: NDArray[np.bool_]) -> float:
     """Return the log of the evidence that scores inside are larger on average than outside.
 
-    Whoever doubts it names the mean m that neither side crosses. Bets against "inside at most m"
-    and "outside at least m" multiply; the evidence is the least product over all m.
+    Under the null, some mean m separates the sides. Bets against "inside at most m" and "outside
+    at least m" multiply; the evidence is the least product over all m.
 
     Parameters
     ----------
     scores : float64 array, shape (units,)
-        At least 0; independent. The largest is taken as what a score can be at most.
+        At least 0; independent. The largest counts as the upper bound of scores.
     on : bool array, shape (units,)
         Whether a unit is inside, fixed before the scores were seen.
 
     Returns
     -------
     float
-        Of an e-value: if the mean inside is no larger, it exceeds log(1 / a) with probability at
-        most a, whatever the shapes of both distributions. 0 where the mean inside is not larger.
+        Log of an e-value: if the mean inside is not larger, it exceeds log(1 / a) with probability
+        at most a, for any shape of the two distributions. 0 if the observed mean is not larger.
     """
     top = float(scores.max(initial=0.0))
     inside, outside = scores[on] / (top or 1.0), scores[~on] / (top or 1.0)
@@ -281,7 +280,7 @@ def _bet_on(scores: Floats, means: Floats) -> Floats:
 
 
 RISE_STAKES = np.array([0.05, 0.1, 0.2, 0.4, 0.8])
-"""Shares of the way from a limit to 1 at which rises are bet on, averaged: each twice the last."""
+"""Bets on rises by these shares of the way from a limit to 1, averaged: each twice the last."""
 
 
 def detect_rise(errors: Floats, sizes: Floats, limit: float) -> Floats:

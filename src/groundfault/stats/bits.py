@@ -21,7 +21,7 @@ _BLOCK = 1 << 26
 # and .2 s at most, loading numba .3 s and compiling a second
 _WORTH_COMPILING = 1 << 23
 _WORTH_LOADING = 1 << 27  # the words to come, of which the comment above speaks
-# below so many words NumPy is as fast as what is compiled and loaded
+# below this many words NumPy is as fast as loaded, compiled code
 _SMALL = 1 << 12
 _KERNELS = "groundfault.stats.bit_kernels"
 
@@ -124,7 +124,7 @@ def sums(bits: Bits, values: NDArray[Any]) -> NDArray[Any]:
             for i in range(0, len(bits), step)
         ]
         return np.concatenate(blocks) if blocks else np.zeros((0, len(values)))
-    # the sum over bit planes of 2^b times a popcount: whole numbers, so nothing is rounded
+    # the sum over bit planes of 2^b times a popcount: whole numbers, without rounding
     top = int(values.max(initial=0)).bit_length()
     if top == 1:
         return count_and(bits, pack(values != 0))
@@ -137,14 +137,14 @@ def sums(bits: Bits, values: NDArray[Any]) -> NDArray[Any]:
 
 
 class Layout:
-    """Place each unit in a row of bits, where every stratum begins a word of its own.
+    """Place each unit in a row of bits, where every stratum begins a new word.
 
-    So that what is expected of a word's units is one number.
+    All units of a word then have the same expected loss.
 
     Parameters
     ----------
     strata : int64 array, shape (units,)
-        From 0.
+        Numbers from 0.
     """
 
     def __init__(self, strata: NDArray[np.int64]) -> None:
@@ -168,7 +168,7 @@ class Layout:
         return pack(wide)
 
     def arrange(self, rows: Sequence[Bits]) -> Bits:
-        """Return packed rows in the order of this layout: one stratum has that of the units."""
+        """Return packed rows in the order of this layout; a single stratum keeps their order."""
         out, units = np.empty((len(rows), len(self.words)), dtype=np.uint64), len(self.strata)
         for place, row in enumerate(rows):
             alike = len(self.runs) == 2

@@ -55,7 +55,7 @@ class ContingencyTables:
 
     @property
     def unit(self) -> int:
-        """Return what a sum is divided by to be a loss."""
+        """Return the number that turns a sum into a loss by division."""
         return self.denominator or 1
 
     @property
@@ -86,15 +86,7 @@ class ContingencyTables:
         return np.sign(self.n * self.on_sum - self.on * self.total).astype(np.int64)
 
     def score(self, effect: str = "risk_difference") -> NDArray[np.float64]:
-        """Return size of an effect:
-
-        lift
-
-        , or
-
-        log ratio
-
-        with one half added to each cell.
+        """Return size of an effect: |lift|, or |log ratio| with one half added to each cell.
 
         Parameters
         ----------
@@ -161,18 +153,17 @@ def score(
         return np.asarray(np.abs(n * on_sum - on * total) / (on * (n - on) * unit))
     from groundfault.stats.null_kernels import score_each
 
-    # compiled, as those of decoys are: another library's logarithms differ in the last bit
+    # compiled, like sizes of decoys: another library's logarithms differ in the last bit
     return np.asarray(score_each(effect, n, on, total, on_sum, unit))
 
 
 def common_grid(values: NDArray[np.float64], largest: int = 100) -> int:
-    """Return the least k <= ``largest`` such that every value is a multiple of 1/k; 0 if there is
-    none.
+    """Return the least k <= ``largest`` so that every value is a multiple of 1/k, or 0.
 
     Parameters
     ----------
     values : float64 array, any shape
-        Losses in [0, 1]; NaN is passed over.
+        Losses in [0, 1]; NaN is skipped.
     """
     distinct = np.unique(values[~np.isnan(values)])
     # multiples of 1/k in [0, 1] are at most k + 1
@@ -202,9 +193,9 @@ def lift(
     losses : array, shape (n,)
     strata : int64 array, shape (n,)
     defined : bool array, shape (L, n), optional
-        Units that count; left out, all.
+        Units that count; all by default.
     weights : int64 array, shape (n,), optional
-        How many units each stands for; left out, one.
+        Number of units that each stands for; one by default.
 
     Returns
     -------
@@ -212,8 +203,8 @@ def lift(
         A mean of the strata's lifts, each weighed by on * off / n of the stratum; 0 where no
         stratum has both sides.
     z : float64 array, shape (L,)
-        The same over its standard deviation had losses been permuted within the strata; 0 where
-        that is 0.
+        The lift over its standard deviation under permutations of losses within strata; 0 where
+        this is 0.
 
     Notes
     -----
@@ -251,7 +242,7 @@ def centre_losses(
     has_loss: NDArray[np.bool_] | None = None,
     strata: NDArray[np.int64] | None = None,
 ) -> Floats:
-    """Return losses less the mean of their stratum, 0 where there is none.
+    """Return losses minus the mean of their stratum; 0 for units without a loss.
 
     Parameters
     ----------
@@ -274,13 +265,13 @@ def centre_losses(
 class RobustLifts:
     """Studentised lifts of descriptors, for losses in any order of the units.
 
-    The lift is a sum of residuals, each times how far its unit's property is from what is usual in
-    its stratum; its variance the sum of the squares of these products. Equal means then look
-    alike whatever the variances, which a plain lift does not: a rare slice whose losses vary more
-    than the rest has a large lift too often. For losses of 0 and 1 equal means have equal
-    variances, and there is nothing to mend. Permutations of this statistic are exact where units
-    are exchangeable and asymptotically right where only the means are equal (DiCiccio and Romano
-    2017, doi:10.1080/01621459.2016.1202117; Chung and Romano 2013, doi:10.1214/13-AOS1090).
+    The lift is a sum of residuals, each times the difference of its unit's property from its
+    stratum's mean; the variance is the sum of the squares of these products. Equal means then look
+    equal at any variances. With a plain lift, a rare slice whose losses vary more than the rest has
+    a large lift too often. For losses of 0 and 1, equal means have equal variances, and both agree.
+    Permutations of this statistic are exact if units are exchangeable, and asymptotically right if
+    only the means are equal (DiCiccio and Romano 2017, doi:10.1080/01621459.2016.1202117; Chung and
+    Romano 2013, doi:10.1214/13-AOS1090).
 
     Parameters
     ----------
@@ -291,7 +282,7 @@ class RobustLifts:
     valid : uint64 array, shape (L, W), optional
         Units where each descriptor is defined.
     strata : int64 array, shape (n,), optional
-        Lifts are those within strata.
+        Compute lifts within these strata.
     """
 
     def __init__(
@@ -317,9 +308,9 @@ class RobustLifts:
         Parameters
         ----------
         residuals : float64 array, shape (b, n)
-            Of `centre_losses`, permuted within strata.
+            Residuals from `centre_losses`, permuted within strata.
         has_loss : float64 array, shape (b, n), optional
-            1 where there is a loss, else 0; moved along with the residuals.
+            1 for units with a loss, else 0; permuted together with the residuals.
         """
         chunks = self._chunks() if self._kept is None else self._kept
         parts = [self._studentise(*chunk, residuals, has_loss) for chunk in chunks]
@@ -357,7 +348,7 @@ class RobustLifts:
                 yield (on - self._compute_shares(on, defined)) * defined, defined
 
     def _compute_shares(self, on: Floats, defined: Floats) -> Floats:
-        """Return share of each unit's stratum that is on the slice, of those where it is
+        """Return the share of each unit's stratum that is on the slice, among units where it is
         defined."""
         on_sum, count = (
             np.add.reduceat(rows[:, self._order], self._starts, axis=1) for rows in (on, defined)
@@ -368,7 +359,7 @@ class RobustLifts:
         return shares
 
 
-# how far below the estimate an effect is looked for, in standard errors; at the bar itself none is
+# search range for an effect below the estimate, in standard errors; at the bar itself no effect is
 # unlikely
 _REACH = 1e3
 _STEPS = 60  # halvings of that interval: to 1e-15 of a standard error
@@ -385,7 +376,7 @@ def condition_on_passing(
     estimate : float64 array, shape (H,)
         Observed effects, on a scale where they are about normal.
     low : float64 array, shape (H,)
-        Lower ends of their ordinary intervals, below the estimates; they say how uncertain each is.
+        Lower ends of their ordinary intervals, below the estimates, which give their uncertainty.
     bar : float64 array, shape (H,)
         The least effect that would have been reported.
     level : float
@@ -394,21 +385,21 @@ def condition_on_passing(
     Returns
     -------
     center, low : float64 arrays, shape (H,)
-        At most the observed effect and the ordinary lower end, and equal to them in the limit of a
-        bar far below; down to minus infinity for an effect at its bar.
+        At most the observed effect and the ordinary lower end; equal to these in the limit of a bar
+        far below, and down to minus infinity for an effect at its bar.
 
     Notes
     -----
-    Of effects that are all equal, those that pass are the lucky ones. Their distribution is that of
-    the estimate given that it passed, a normal distribution cut off at the bar; what is likely
-    under that says what the effect may be (Zhong and Prentice 2008,
-    doi:10.1093/biostatistics/kxn001).
+    Among equal effects, estimates pass the bar by luck. An estimate that passed has a normal
+    distribution cut off at the bar, and this distribution gives the estimate and limit of the
+    effect (Zhong and Prentice 2008, doi:10.1093/biostatistics/kxn001).
 
-    Together with the ordinary upper end, which what was selected falls short of less often than
-    others, the lower limit covers the true effect with at least ``level``, given that the bar was
-    passed. That is exact for normal estimates whose standard error is known and does not depend on
-    the effect; in worlds of 0/1 errors with 150 to 2,500 units, slices of 10 to 50 % of them, error
-    rates of 5 to 50 % and lifts of 0.03 to 0.15, intervals of 90 % covered in 89.8 % and more.
+    Selected estimates fall below the ordinary upper end less often than others. Together with this
+    end, the lower limit covers the true effect with at least ``level``, given that the bar was
+    passed. This is exact for normal estimates whose standard error is known and does not depend on
+    the effect. In worlds of 0/1 errors with 150 to 2,500 units, slices of 10 to 50 % of all units,
+    error rates of 5 to 50 % and lifts of 0.03 to 0.15, intervals of 90 % covered in 89.8 % and
+    more.
 
     Examples
     --------
@@ -427,9 +418,10 @@ def condition_on_passing(
 
 
 def _solve(gap: Floats, tail: float) -> Floats:
-    """Return how many standard errors below the estimate an effect lies that reaches it so rarely.
+    """Return the distance below the estimate of an effect that rarely reaches it.
 
-    "So rarely" is with probability ``tail`` among those that pass a bar ``gap`` below the estimate.
+    The distance is in standard errors. "Rarely" means with probability ``tail``, given that it
+    passes a bar ``gap`` below the estimate.
     """
     from scipy.special import log_ndtr
 

@@ -1,9 +1,9 @@
-"""Critical regions: which error counts on a slice pass a rule, and how likely they are.
+"""Critical regions: the error counts on a slice that pass a rule, and their probability.
 
-Given how many errors there are in all, a permutation p-value and a size of effect depend on the
-number of errors on the slice alone. What passes is tabulated once from exact null distributions;
-its probability
-is then a sum over two independent binomials, on and off the slice, with no simulation."""
+Given the number of errors in all, a permutation p-value and a size of effect depend only on the
+number of errors on the slice. Passing counts are tabulated once from exact null distributions.
+Their probability is then a sum over two independent binomials, on and off the slice, without
+simulation."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from groundfault.stats.contingency import EFFECTS, ContingencyTables, score
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# sums leave out what is further from the mean than this many standard deviations: together less
-# than 1e-11
+# sums leave out counts further from the mean than this many standard deviations: together less than
+# 1e-11
 _WIDTH = 7.5
 _MARGIN = 12  # and so many whole errors, for tables where the deviation is below one
 # beyond so many atoms, the bounds of only some totals are computed, and interpolated for the others
@@ -55,7 +55,7 @@ class CriticalRegion:
         effect: str = "risk_difference",
         drift: float = 0.0,
     ) -> CriticalRegion:
-        """Tabulate the region for all error totals that are likely.
+        """Compute the region for all likely error totals.
 
         Parameters
         ----------
@@ -66,13 +66,13 @@ class CriticalRegion:
         level, sides, min_effect, effect
             As in `groundfault.stats.power.Stage`.
         drift : float
-            How far the mean total may lie from ``n * error_rate``.
+            Largest distance of the mean total from ``n * error_rate``.
 
         Notes
         -----
-        Exact while error totals times slice counts stay under 3e6, which is some 10^5 units.
-        Beyond, what passes is computed for some of the totals and interpolated, which moved no
-        probability by more than 0.001 in our checks."""
+        Exact while error totals times slice counts stay under 3e6, which is some 10^5 units. Above,
+        the bounds are computed for some totals and interpolated, which changed no probability by
+        more than 0.001 in our checks."""
         deviation = sqrt(n * error_rate * (1 - error_rate))
         first, last = _window(n * error_rate, deviation, drift, n)
         # atoms of all tables together, estimated from their standard deviations
@@ -126,8 +126,8 @@ def _find_first_counts(
     way: int,
     min_effect: float,
 ) -> Ints:
-    """Return the first counts from ``near`` to ``far`` of enough effect; past ``far`` if there is
-    none."""
+    """Return the first counts from ``near`` to ``far`` with enough effect; past ``far`` if all are
+    too small."""
 
     def is_enough(counts: Ints) -> NDArray[np.bool_]:
         return score(effect, *margins, counts.astype(np.float64), 1.0) >= min_effect
@@ -147,8 +147,8 @@ def _find_first_counts(
 def _find_bounds(
     null: null_distributions.NullDistributions, level: float, sides: int
 ) -> tuple[Ints, Ints]:
-    """Return the last count of a small p-value below, and the first above; out of range where none
-    is."""
+    """Return the last count with a small p-value below, and the first above; out of range if no
+    count has one."""
     low, high = np.empty(len(null.n), dtype=np.int64), np.empty(len(null.n), dtype=np.int64)
     find_ends = _find_one_sided_ends if sides == 1 else _find_two_sided_ends
     for u, (start, stop) in enumerate(pairwise(null.offset.tolist())):
@@ -207,7 +207,7 @@ def _sum_upper_tail(first: int, high: Ints, x: int, here: Floats, y: int, there:
     up_to = np.cumsum(there)
     chances = np.where(last >= 0, up_to[np.clip(last, 0, len(there) - 1)], 0.0)
     probability = float(here @ chances)
-    # where a two-sided bound does fall, what the ceiling left out
+    # where a two-sided bound does fall, add the counts that the ceiling left out
     for i in np.flatnonzero(ceiling > high):
         passing = np.arange(max(high[i], x), min(ceiling[i], x + len(here)))
         other = first + i - passing - y

@@ -1,10 +1,10 @@
-"""The decoy floor: which lifts beat decoys of the same frequency (Janus, arXiv:2606.09046).
+"""The decoy floor: find lifts that beat decoys of the same frequency (Janus, arXiv:2606.09046).
 
 Sections 2.1-2.2 of the paper.
 
 A decoy permutes a descriptor's values among the units. The expected number of decoys above a lift
-is known exactly (`groundfault.stats.null_distributions`), so no decoy has to be drawn; judges can
-draw them all the same, to reproduce the paper."""
+is known exactly (`groundfault.stats.null_distributions`), so decoys need not be drawn. Judges can
+still draw them to reproduce the paper."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Floor:
     Attributes
     ----------
     threshold : float or None
-        The floor; None where no threshold is low enough in false discoveries.
+        The floor; None if every threshold has too many false discoveries.
     fdp : float or None
         The estimated false-discovery proportion at the floor.
     inclusive : bool
-        Whether a lift equal to the floor survives (Procedure A) or has to be above it (Janus-lite).
+        Whether a lift equal to the floor survives (Procedure A) or must be above it (Janus-lite).
     levels : float64 array, shape (T,)
         The distinct sizes of real lifts, descending.
     real : int64 array, shape (T,)
@@ -100,7 +100,7 @@ def procedure_a(scores: Floats, decoy: Floats, q: float) -> Floor:
 def scale_counts(
     decoys: Floats, thresholds: Floats, descriptors: int, correction: Correction = "none"
 ) -> Floats:
-    """Return sampled decoys at or above each ascending threshold, on the scale of the real library.
+    """Return sampled decoys at or above each ascending threshold, scaled to the real library.
 
     Parameters
     ----------
@@ -111,8 +111,8 @@ def scale_counts(
     descriptors : int
         Size L of the real library.
     correction : {"none", "paper", "inside"}
-        ``L/K * D``; ``1 + L/K * D``, the paper's footnote; or ``L/(K+1) * (1 + D)``, which is valid
-        for every K.
+        ``L/K * D``; ``1 + L/K * D``, from the paper's footnote; or ``L/(K+1) * (1 + D)``, valid for
+        every K.
     """
     count = len(decoys) - np.searchsorted(np.sort(decoys), thresholds, side="left")
     if correction == "inside":

@@ -1,14 +1,14 @@
-"""Changes: whether two ways differ on slices of units, the same ones or others.
+"""Changes: test whether two ways differ on slices of units, the same units or others.
 
-If a 0/1 outcome of a unit is the same under both ways but for chance, the sign of its difference is
-as likely to be + as -. Flipping signs at random therefore says what chance does, however much some
-units vary and others do not. Graded differences of mean 0 need not be symmetric: a few large gains
-beside many small losses are flipped into a finding. There the mean is bet on.
+If a unit's 0/1 outcome differs between the two ways only by chance, the sign of its difference is +
+or - with equal chances. Random sign flips then show the effect of chance, even if some units vary
+more than others. Graded differences of mean 0 need not be symmetric: flips would turn a few large
+gains and many small losses into a finding. Graded differences are tested by bets on the mean.
 
-Two ways on different units are compared by `Samples`: each unit with those that are like it. Units
-are alike if by their conditions they are as likely to be the second way's: where failing depends on
-the conditions alone, which of them the second way has is then a matter of chance (Rosenbaum and
-Rubin 1983, doi:10.1093/biomet/70.1.41). Another mix of units is no change, other rates are."""
+`Samples` compares two ways on different units: each unit with similar units. Units are similar if
+their conditions make them equally likely to belong to the second way. If failing depends only on
+the conditions, it is then chance which of these units the second way has (Rosenbaum and Rubin 1983,
+doi:10.1093/biomet/70.1.41). Another mix of units is not a change; other failure rates are."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ _BATCH = 1 << 21
 _SLICES = 1 << 22  # cells: 4 MiB of bytes
 
 STAKES = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9)
-"""Shares of the wealth that bets on a mean stake, averaged: small ones for small changes, and below
-1, since a change of -1 would lose all."""
+"""Shares of the wealth that bets on a mean stake, averaged: small shares for small changes, and all
+below 1, since a change of -1 would lose all."""
 
 _DEVIATIONS = 12.0
-"""Standard deviations above half that tails are tabulated to: e^-72, which no bar is near."""
+"""Standard deviations above half up to which tails are tabulated: e^-72, beyond any bar."""
 _FOLDS = 5  # a fifth at a time is left out: rates of the rest are nearly those of all
 _PENALTIES = (3.0, 30.0, 300.0, 3000.0)
-"""Examples that a condition needs to say half of what it seems to: chosen by the folds left out."""
+"""Examples at which a condition keeps half its apparent effect: chosen on the folds left out."""
 _CLASSES = 10
 """Classes of alike examples: five take nine tenths of a bias (Cochran 1968), ten nearly all."""
 _LEAST = 0.002
-"""Share of the variance of the run that conditions have to predict, or all examples are alike."""
+"""Share of the run's variance that conditions must predict; else all examples count as similar."""
 _TELLS = 0.95
-"""Share of one run under a condition, and of all units under such conditions, from which a column
-is the run's name or its date: without it units would have no like in the other run."""
+"""Share of one run under a condition, and of all units under these conditions, from which a column
+counts as the run's name or date: using it, units would have no similar unit in the other run."""
 _MOST = 1000
-"""Conditions that rates are predicted by: those that divide the examples most evenly."""
+"""Number of conditions to predict rates from: the ones that divide the examples most evenly."""
 
 
 def max_t(
@@ -63,13 +63,13 @@ def max_t(
     packed : uint64 array, shape (L, W)
         Slices of n units, packed.
     differences : float64 array, shape (n,)
-        Of the two ways, a unit each.
+        Differences of the two ways, one a unit.
     draws : int
         Number B of random flips; p-values are (1 + exceedances) / (B + 1).
     rng : numpy.random.Generator
     elsewhere : uint64 array, shape (L, W), optional
-        The units that each slice is contrasted with: the null is then that the mean difference is
-        the same on the slice and there. None tests the slice alone.
+        Units to contrast each slice with: the null is then that the mean difference is the same on
+        the slice and on these units. None tests the slice alone.
 
     Returns
     -------
@@ -77,13 +77,13 @@ def max_t(
 
     Notes
     -----
-    The statistic is a sum over its root sum of squares, so that a slice of few differences weighs
-    as much as one of many. Without contrast the family-wise error is controlled exactly, and
-    strongly: a slice's statistic depends on its own units alone. Assumes independent units, and
-    that differences of one size are symmetric about 0 under the null, as those of 0/1 losses of
-    equal failure rates are. Graded differences are bet on instead, as in `p_values`, and adjusted
-    by Holm's method. A contrast flips what is left of the differences after their mean, which is
-    exact only asymptotically.
+    The statistic is a sum over its root sum of squares, so that slices with few and with many
+    differences count alike. Without contrast the family-wise error is controlled exactly and
+    strongly, since a slice's statistic depends only on its own units. The test assumes independent
+    units and differences of one size that are symmetric about 0 under the null, which holds for 0/1
+    losses with equal failure rates. Graded differences are tested by bets, as in `p_values`, and
+    adjusted by Holm's method. A contrast flips differences minus their mean, which is exact only
+    asymptotically.
 
     References
     ----------
@@ -109,13 +109,13 @@ def p_values(
     differences: Floats,
     direction: NDArray[np.int64] | None = None,
 ) -> Floats:
-    """Return p-values that mean differences are 0 on slices, each for its slice alone.
+    """Return p-values that mean differences are 0 on slices, unadjusted.
 
     Parameters
     ----------
     packed : uint64 array, shape (L, W)
     differences : float64 array, shape (n,)
-        In [-1, 1].
+        Differences in [-1, 1].
     direction : int64 array, shape (L,), optional
         One-sided in these directions; None is two-sided.
 
@@ -125,12 +125,13 @@ def p_values(
 
     Notes
     -----
-    Where all differences but 0 are of one size, as those of 0/1 losses, this is the sign test:
-    exact for independent units of equal chances both ways. Else one over the wealth of a bettor
-    who stakes shares of it on each difference, averaged over `STAKES`: valid for independent units
-    whose mean differences average at most 0 (at least 0) on the slice, whatever their shapes, since
-    a product of independent factors has the product of their means, which is largest where they are
-    equal. Waudby-Smith and Ramdas 2024, doi:10.1093/jrsssb/qkad009.
+    If all differences other than 0 have one size, as for 0/1 losses, this is the sign test, which
+    is exact for independent units with equal chances both ways. Otherwise p is one over the wealth
+    of a bettor who stakes a share of the wealth on each difference, averaged over `STAKES`. It is
+    valid for independent units whose mean differences average at most 0 (at least 0) on the slice,
+    for any distributions: the mean of a product of independent factors is the product of their
+    means, which is largest for equal means. Waudby-Smith and Ramdas 2024,
+    doi:10.1093/jrsssb/qkad009.
 
     Examples
     --------
@@ -149,14 +150,14 @@ def p_values(
 
 
 def _sign_tail(wins: NDArray[np.int64], pairs: NDArray[np.int64]) -> Floats:
-    """Return probability of so many wins or more among pairs that may go either way."""
+    """Return probability of at least this many wins among pairs that may go either way."""
     from scipy.special import bdtrc
 
     return np.where(wins > 0, bdtrc(wins - 1.0, np.maximum(pairs, 1), 0.5), 1.0)
 
 
 def is_graded(differences: Floats) -> bool:
-    """Return whether differences but 0 are of several sizes, so that 0 may be their mean and not
+    """Return whether differences other than 0 have several sizes, so 0 may be their mean but not
     their centre."""
     sizes = np.abs(differences[differences != 0])
     return len(sizes) > 0 and bool(np.ptp(sizes) > 1e-9 * sizes[0])
@@ -182,7 +183,7 @@ class _Flips:
 
     def __init__(self, packed: Bits, differences: Floats, elsewhere: Bits | None) -> None:
         n = len(differences)
-        # a contrast flips what the overall mean leaves
+        # a contrast flips differences minus their overall mean
         center = 0.0 if elsewhere is None or not n else differences.mean()
         self.residuals = differences - center
         self.units = np.flatnonzero(self.residuals)
@@ -249,8 +250,8 @@ def tabulate_signs(units: int, likely: float) -> NDArray[np.float32]:
 def contrast(on: Bools, d: Floats, listed: Sequence[Bools], *, counts: bool) -> Floats:
     """Return log p that rules changed no more than the rest did.
 
-    A normal tail of the difference; where changes are counts, a tail of the changed units at the
-    odds that the change elsewhere gives, if that is larger.
+    The tail is normal in the difference. For changes that are counts, it is the tail of the changed
+    units at the odds of the change elsewhere, if that is larger.
 
     Parameters
     ----------
@@ -258,10 +259,10 @@ def contrast(on: Bools, d: Floats, listed: Sequence[Bools], *, counts: bool) -> 
     d : float64 array, shape (units,)
         Changes.
     listed : sequence of bool array, shape (units,)
-        Rules that are known to have changed: units are compared with those that share the first of
-        these, or none.
+        Rules that are known to have changed: units are compared with units under the same first
+        rule of these, or under no rule.
     counts : bool
-        Whether all changes but 0 are 1 or -1.
+        Whether all changes other than 0 are 1 or -1.
     """
     from scipy.special import log_ndtr
 
@@ -278,7 +279,7 @@ def contrast(on: Bools, d: Floats, listed: Sequence[Bools], *, counts: bool) -> 
         spread = np.maximum(spread, 0.0) / np.maximum(rest - 1, 1)
         each = np.maximum(inside, 1)
         within = np.maximum(squares / each - (total / each) ** 2, 0.0)
-    # where nothing is outside, nothing is known beyond what is inside
+    # without units outside, only the units inside are known
     known = (inside > 0) & (rest > 0)
     expected = np.where(known, inside * mean, total).sum(axis=1)
     variance = np.where(known, within * inside + inside**2 * spread, 0.0).sum(axis=1)
@@ -313,14 +314,14 @@ def tells_runs(on: Bools, second: Bools) -> bool:
 
 
 class Samples:
-    """What each example of two runs says of the change inside any rule that holds for it.
+    """Contributions of each example of two runs to the change inside any rule that matches it.
 
     Parameters
     ----------
     on : bool array, shape (conditions, units)
-        By which examples are alike.
+        Conditions that decide which examples are similar.
     losses : float64 array, shape (units,)
-        In [0, 1].
+        Losses in [0, 1].
     second : bool array, shape (units,)
         Whether an example is in the second run.
     rng : numpy.random.Generator
@@ -329,12 +330,12 @@ class Samples:
     Attributes
     ----------
     home : int64 array, shape (units,)
-        Class of alike examples.
+        Class of similar examples.
     changes : float64 array, shape (units,)
-        Their mean inside a rule is the change there, like compared with like; 0 where one of the
-        runs has no like.
+        The mean inside a rule is the change there, comparing similar examples; 0 for an example
+        without a similar one in the other run.
     unlike : int
-        How many these are.
+        Number of examples without a similar one.
     """
 
     def __init__(
@@ -367,7 +368,7 @@ class Samples:
         return np.asarray((np.bincount(self.home, values) / np.maximum(size, 1))[self.home])
 
     def weigh(self, run: Floats) -> Floats:
-        """Return the changes if other examples were those of the second run."""
+        """Return the changes if the second run had other examples."""
         return np.asarray(self.rest * (run - self.share) / self.spread)
 
     def log_tail(self, on: Bools, changes: Floats) -> Floats:
@@ -388,7 +389,7 @@ class Samples:
 
     @property
     def variance(self) -> Floats:
-        """Return what each example adds to the variance of a rule's sum of changes by chance."""
+        """Return each example's part of the variance of a rule's sum of changes by chance."""
         return np.asarray(self.rest**2 / self.spread)
 
     def permute(self, draws: int, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -404,7 +405,7 @@ class Samples:
 
 
 def _predict(rows: Floats, target: Floats, fold: NDArray[np.int64]) -> Floats:
-    """Return what other folds say of each example: ridge regression on conditions."""
+    """Return predictions for each example from other folds: ridge regression on conditions."""
     found = np.empty((len(_PENALTIES), len(target)))
     for f in range(_FOLDS):
         out = fold == f

@@ -116,21 +116,21 @@ def _normal(level: float) -> float:
 
 
 def wilson(successes: ArrayLike, trials: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
-    """Return Wilson's score intervals of proportions: two arrays; NaN where nothing was tried.
+    """Return Wilson's score intervals of proportions: two arrays; NaN without trials.
 
-    Assumes independent tries of one chance. Wilson 1927, doi:10.1080/01621459.1927.10502953.
+    Assumes independent trials with one chance. Wilson 1927, doi:10.1080/01621459.1927.10502953.
     """
     x, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
     # NaN trials carry NaN through both ends, without a warning of a division by 0
     safe = np.where(n > 0, n, np.nan)
     low, high = _score_interval(x / safe, safe, level)
-    return np.maximum(low, 0.0), np.where(x == safe, 1.0, high)  # which rounding may miss
+    return np.maximum(low, 0.0), np.where(x == safe, 1.0, high)  # rounding may miss the ends
 
 
 def clopper_pearson(
     successes: ArrayLike, trials: ArrayLike, level: float = 0.95
 ) -> tuple[Floats, Floats]:
-    """Return exact intervals of proportions: two arrays; 0 to 1 where nothing was tried.
+    """Return exact intervals of proportions: two arrays; 0 to 1 without trials.
 
     Quantiles of beta distributions, doi:10.1093/biomet/26.4.404.
     """
@@ -156,18 +156,18 @@ def rogan_gladen(
     Parameters
     ----------
     flagged, graded : int
-        Members that the grader says have it, and all that it graded.
+        Members that the grader flags, and all graded members.
     hits, rejections : pair of float
-        Of labelled members that have it, those that the grader flags, and all of them; of those
-        that have it not, those that it does not flag, and all of them.
+        Labelled members with the property: flagged ones, and all. Labelled members without it: ones
+        not flagged, and all.
     level : float
         Coverage, in (0, 1); approximate.
 
     Returns
     -------
     value, low, high : float
-        In [0, 1]. None, 0 and 1 where the grader is no better than a coin on the labelled ones, or
-        one of the two kinds is missing.
+        In [0, 1]. None, 0 and 1 if the grader is no better than a coin on the labelled members, or
+        these lack one of the two kinds.
 
     References
     ----------
@@ -204,12 +204,12 @@ def rogan_gladen(
 
 
 class Unseen(NamedTuple):
-    """The chance that the next member shows a kind that no member before it shows.
+    """The chance that the next member shows a kind that no earlier member shows.
 
     Attributes
     ----------
     members, once : int
-        Members read, and kinds that exactly one of them shows.
+        Members read, and kinds that exactly one member shows.
     value, high : float
         The estimate, and its upper limit.
     """
@@ -233,9 +233,9 @@ def estimate_unseen(members: Sequence[Collection[str]], level: float = 0.95) -> 
     Guarantee
     ---------
     The chance is above ``high`` with probability ``1 - level`` at most, if the order is random and
-    the number of members was fixed beforehand. Of the second half each member shows a kind that the
-    first half lacks with one and the same chance, so the limit of Clopper and Pearson for that
-    chance is exact. The chance after all members is no larger.
+    the number of members was fixed beforehand. Each member of the second half has the same chance
+    to show a kind that the first half lacks, so Clopper and Pearson's limit for this chance is
+    exact. The chance after all members is not larger.
 
     References
     ----------
@@ -257,13 +257,12 @@ def estimate_unseen(members: Sequence[Collection[str]], level: float = 0.95) -> 
 
 
 def mcnemar(first_only: int, second_only: int) -> float:
-    """Return exact two-sided p-value that neither of two ways succeeds more often on the same
-    cases.
+    """Return exact two-sided p-value that two ways succeed equally often on the same cases.
 
     Parameters
     ----------
     first_only, second_only : int
-        Cases on which one way alone succeeds.
+        Cases on which only one of the ways succeeds.
 
     Notes
     -----
@@ -289,26 +288,26 @@ class Prevalence:
     Attributes
     ----------
     value : float
-        The estimate; where it is unbiased it may lie a little outside [0, 1].
+        The estimate; an unbiased one may lie slightly outside [0, 1].
     error : float
-        Standard error; 0 where every member was drawn.
+        Standard error; 0 if every member was drawn.
     low, high : float
-        Wilson's interval for a sample of ``effective`` independent draws, cut to what the draws
-        leave possible.
+        Wilson's interval for a sample of ``effective`` independent draws, cut to the values that
+        the draws leave possible.
     effective : float
-        Independent draws with repeats that would tell as much: by the variance that was seen or by
-        that of the weights, whichever are fewer.
+        Equivalent number of independent draws with repeats: the smaller of the numbers from the
+        observed variance and from the variance of the weights.
 
     Notes
     -----
-    One member is drawn at each place, with chances that may follow from everything drawn and seen
-    before. With y the value drawn at place m, p its chance there, and s the sum of the values drawn
-    before, ``s + y / p`` has the population's total as its mean, whatever came before: a member
-    that was drawn is in s, and every other one comes with its own p and counts 1/p then (Horvitz
-    and Thompson's weight, for one draw). So the differences from the total are uncorrelated, a mean
-    of them with fixed weights is unbiased, and the sum of their squares tells its variance. With
-    repeats nothing is put in s. What this cannot do: say anything of members that could not come.
-    Every chance of a member never drawn must be above 0.
+    One member is drawn at each place, with chances that may depend on all earlier draws and values.
+    Let y be the value drawn at place m, p its chance at this place, and s the sum of the values
+    drawn before. Given the past, ``s + y / p`` has the population's total as its mean: a drawn
+    member is in s, and every other member comes with its own p and then counts 1/p (Horvitz and
+    Thompson's weight, for one draw). So the differences from the total are uncorrelated, a mean of
+    them with fixed weights is unbiased, and the sum of their squares estimates its variance. With
+    repeats, s stays empty. Members that cannot be drawn are not covered: every member not yet drawn
+    must have a chance above 0.
     """
 
     value: float
@@ -321,15 +320,14 @@ class Prevalence:
 def estimate_without_repeats(
     values: ArrayLike, chances: ArrayLike, size: int, level: float = 0.95
 ) -> Prevalence:
-    """Return the share of failures in a population, from draws that never come to the same member
-    twice.
+    """Return the share of failures in a population, from draws without repeats.
 
     Parameters
     ----------
     values : array, shape (n,)
-        In [0, 1], of the members in the order of their draws.
+        Values in [0, 1] of the members in the order of their draws.
     chances : float array, shape (n,)
-        Of each draw, given those before it; at each place they sum to 1 over the members left.
+        Chance of each draw given earlier draws; at each place they sum to 1 over the members left.
     size : int
         Members of the population.
     level : float
@@ -373,8 +371,7 @@ def estimate_without_repeats(
 def estimate_with_repeats(
     values: ArrayLike, chances: ArrayLike, size: int, level: float = 0.95
 ) -> Prevalence:
-    """Return the share of failures in a population, from draws that may come to the same member
-    again.
+    """Return the share of failures in a population, from draws with repeats.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Losses as counts: how many units have each loss, where no unit is at hand.
+"""Losses as counts: numbers of units with each loss, for data whose units are not in memory.
 
-To permute the losses of units is to draw, without putting back, those that a descriptor's units
-have: a multivariate hypergeometric draw of their counts, whatever the number of units is. Where
-units are known by the pattern of descriptors that they have, failures are dealt to its cells."""
+A permutation of the units' losses draws the losses of a descriptor's units without replacement.
+This is one multivariate hypergeometric draw of counts for any number of units. If units are counted
+by their pattern of descriptors, failures are dealt to the cells of these patterns."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _NUMBERS = 4_000_000
 
 @dataclass(frozen=True)
 class LossCounts:
-    """Units of each of V losses: all of them, and those of H descriptors.
+    """Numbers of units with each of V losses, in all and for H descriptors.
 
     Attributes
     ----------
     losses : float64 array, shape (V,)
-        In [0, 1].
+        Losses in [0, 1].
     units : int64 array, shape (V,)
     defined, on : int64 arrays, shape (V, H)
-        Those that each descriptor is true or false for, and true.
+        Units on which each descriptor is true or false, and on which it is true.
     strata : int64 array, shape (V,), or None
-        Permute only among units of the same stratum; a loss then stands once for each.
+        Permute only among units of the same stratum; a loss then has one entry for each stratum.
     """
 
     losses: Floats
@@ -49,7 +49,7 @@ class LossCounts:
 
     @cached_property
     def denominator(self) -> int:
-        """Return the losses are whole multiples of 1 over it; 0 where they share no grid."""
+        """Return the number k so that losses are multiples of 1/k; 0 if they share no grid."""
         return common_grid(self.losses[self.units > 0])
 
     @cached_property
@@ -61,8 +61,7 @@ class LossCounts:
 
     @cached_property
     def worth(self) -> Counts | Floats:
-        """Return the losses as multiples of 1 over the denominator; as they are where there is
-        none."""
+        """Return the losses as multiples of 1 over the denominator; unchanged without one."""
         grid = self.denominator
         return np.rint(self.losses * grid).astype(np.int64) if grid else self.losses
 
@@ -143,7 +142,7 @@ class LossCounts:
             yield self._deal(defined, np.broadcast_to(on, (len(on), size)), rng)
 
     def _deal(self, defined: Counts, on: Counts, rng: np.random.Generator) -> Counts:
-        """Return counts after a permutation of those of some descriptors."""
+        """Return the counts of some descriptors after a permutation of losses."""
         dealt = np.zeros(on.shape, dtype=np.int64)
         for part in self._parts:
             dealt[part] = deal_losses(defined[part], on[part].sum(axis=0), rng)
@@ -151,14 +150,14 @@ class LossCounts:
 
 
 def deal_losses(units: Counts, sizes: Counts, rng: np.random.Generator) -> Counts:
-    """Return how many of some units drawn at random have each loss: int64, shape (V, H).
+    """Return how many randomly drawn units have each loss: int64, shape (V, H).
 
     Parameters
     ----------
     units : int64 array, shape (V, H) or (V, 1)
         Units of each loss; fewer than 10^9 in all.
     sizes : int64 array, shape (H,)
-        Units that are drawn.
+        Numbers of units to draw.
     rng : numpy.random.Generator
     """
     rest, left = units.sum(axis=0), sizes.copy()
@@ -212,7 +211,7 @@ def max_t(
     on, defined : bool arrays, shape (J, C)
         Whether each descriptor is true, and true or false, in each cell.
     sizes, errors : int64 arrays, shape (C,)
-        Units of each cell, and those of them that fail.
+        Units of each cell, and failing units of each cell.
     permutations : int
         Number B of random permutations; p-values are (1 + exceedances) / (B + 1).
     rng : numpy.random.Generator
@@ -223,9 +222,9 @@ def max_t(
 
     Notes
     -----
-    The statistic, the step-down and what they guarantee are those of
-    `groundfault.stats.multiple.max_t` for 0/1 losses, and so is the distribution: a
-    permutation of rows deals failures to cells as these draws do."""
+    Statistic, step-down, guarantee and distribution are the same as for
+    `groundfault.stats.multiple.max_t` with 0/1 losses: a permutation of rows deals failures to
+    cells like these draws."""
     weights_on, weights = (on & defined).T.astype(np.float64), defined.T.astype(np.float64)
     support, n = sizes @ weights_on, sizes @ weights
 
@@ -237,7 +236,7 @@ def max_t(
 
 
 def _standardise(on_sum: Floats, total: Floats, on: Floats, n: Floats) -> Floats:
-    """Return sizes of lifts over what they vary by in permutations; 0 where they cannot vary."""
+    """Return |lift| over its standard deviation in permutations; 0 where that is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         gap = on_sum - on * total / n
         variance = on * (n - on) / n * (total - total**2 / n) / (n - 1)

@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 _TIE = 1e-9
 """Log p-values of equal tests may differ in the last digits; a tie counts against."""
 _ROUNDING = 1 - 1e-12
-"""Times this, a statistic is reached by an equal one that was summed in another order."""
+"""A statistic times this factor is reached by an equal one that was summed in another order."""
 
 
 def holm(p: Floats) -> Floats:
@@ -38,11 +38,11 @@ def step_down(statistics: Floats, null: Iterable[Floats], draws: int) -> Floats:
     Parameters
     ----------
     statistics : float64 array, shape (H,)
-        Of the data.
+        Statistics of the data.
     null : iterable of float64 array, shape (b, H)
-        Of the draws of the null, in batches.
+        Statistics of draws from the null, in batches.
     draws : int
-        How many there are; p-values are (1 + exceedances) / (draws + 1).
+        Number of draws; p-values are (1 + exceedances) / (draws + 1).
 
     Notes
     -----
@@ -77,7 +77,7 @@ def benjamini_yekutieli(p: Floats) -> Floats:
 
     doi:10.1214/aos/1013699998
     """
-    # what arbitrary dependence costs: the sum of 1/i, about log of the number of tests
+    # the cost of arbitrary dependence: the sum of 1/i, about log of the number of tests
     harmonic = float(np.sum(1.0 / np.arange(1, len(p) + 1)))
     return np.minimum(benjamini_hochberg(p) * harmonic, 1.0) if len(p) else p
 
@@ -108,16 +108,16 @@ def e_adjusted(e: Floats) -> Floats:
 
 
 def e_holm(e: Floats) -> Floats:
-    """Return adjusted e-values: rejecting those of at least 1/alpha keeps the family-wise error.
+    """Return adjusted e-values: rejecting values of at least 1/alpha keeps the family-wise error.
 
-    The closed test of averages (Vovk and Wang 2021, doi:10.1214/20-AOS2020, Algorithm 1): each
-    becomes the smallest mean of any set of e-values that it belongs to. Adjusted at every step,
+    The closed test of averages (Vovk and Wang 2021, doi:10.1214/20-AOS2020, Algorithm 1) replaces
+    each e-value by the smallest mean of any set that contains it. Adjusted at every step,
     e-processes keep the error at all times."""
     order, rank = _order(e)
     sums = np.concatenate([[0.0], np.cumsum(e[order])])
     smallest = np.empty_like(e)
     for i in range(len(e)):
-        # with itself, the j smallest of the others: those before it first
+        # with itself, the j smallest others: earlier ones first
         with_smaller = (sums[: i + 1] + e[order[i]]) / np.arange(1, i + 2)
         with_larger = sums[i + 1 :] / np.arange(i + 1, len(e) + 1)
         smallest[i] = min(with_smaller.min(), with_larger.min())
@@ -125,7 +125,7 @@ def e_holm(e: Floats) -> Floats:
 
 
 def count_effective_tests(rows: NDArray[np.bool_]) -> float:
-    """Return how many independent tests correlated descriptors amount to: between one and their
+    """Return the effective number of independent tests of correlated descriptors: from one to their
     number.
 
     The squared sum of the roots of the correlation matrix' eigenvalues over their sum (Galwey 2009,
@@ -134,7 +134,7 @@ def count_effective_tests(rows: NDArray[np.bool_]) -> float:
     Parameters
     ----------
     rows : bool array, shape (L, n)
-        Constant rows are passed over.
+        Constant rows are skipped.
     """
     varied = rows[rows.any(axis=1) & ~rows.all(axis=1)].astype(np.float64)
     if len(varied) < 2:
@@ -156,14 +156,14 @@ class Joint:
     Parameters
     ----------
     least : float64 array, shape (draws + 1, classes)
-        Least log p of each class; the first row is that of the data. It has to be computed like the
-        others: under the null all rows are then exchangeable, which makes the level exact.
+        Least log p of each class; the first row holds the data. All rows must be computed in the
+        same way: under the null they are then exchangeable, which makes the level exact.
     shares : float64 array, shape (classes,)
-        Of the level; their sum is 1.
+        Shares of the level; their sum is 1.
 
     Notes
     -----
-    Ranks are taken among all rows, the data too (Westfall and Young 1993).
+    Ranks are taken among all rows, including the data (Westfall and Young 1993).
     """
 
     def __init__(self, least: Floats, shares: Floats) -> None:
@@ -198,7 +198,7 @@ class SummedBars:
     ----------
     counts : int64 array, shape (classes,)
     shares : float64 array, shape (classes,)
-        Of the level; their sum is 1.
+        Shares of the level; their sum is 1.
     """
 
     def __init__(self, counts: Ints, shares: Floats) -> None:
@@ -231,18 +231,18 @@ def max_t(
     packed : uint64 array, shape (L, W)
         Descriptors over n units, packed.
     losses : array, shape (M, n)
-        Outcomes; whole numbers, or floats. Units that were not scored hold 0.
+        Outcomes as integers or floats; 0 for unscored units.
     permutations : int
         Number B of random permutations; p-values are (1 + exceedances) / (B + 1).
     rng : numpy.random.Generator
     valid : uint64 array, shape (L, W), optional
         Units where each descriptor is defined.
     has_loss : bool array, shape (M, n), optional
-        Units with a loss, an outcome each.
+        Units with a loss, for each outcome.
     blocks : int64 array, shape (n,), optional
         Permute only among units of the same block.
     hypotheses : bool array, shape (L, M), optional
-        The pairs that are hypotheses; the others neither compete nor get a meaningful answer.
+        The pairs that are hypotheses; other pairs do not compete, and their answer has no meaning.
 
     Returns
     -------
@@ -250,10 +250,10 @@ def max_t(
 
     Notes
     -----
-    Whole units are permuted, with all their outcomes: several models on the same examples keep
+    Whole units are permuted with all their outcomes, so several models on the same examples keep
     their dependence. The statistic of 0/1 losses is the lift over its permutation standard
-    deviation; of graded ones it is studentised, so that equal means with unequal variances count as
-    no effect (`groundfault.stats.contingency`). Under the complete null, if units are
+    deviation; for graded losses it is studentised, so that equal means with unequal variances count
+    as no effect (`groundfault.stats.contingency`). Under the complete null, if units are
     exchangeable, the family-wise error is controlled exactly; strong control assumes subset
     pivotality. Westfall and Young 1993; Ge, Dudoit and Speed 2003, doi:10.1007/BF02595811
     (algorithm 4.1)."""
@@ -312,20 +312,20 @@ def redraw_robust_lifts(
     rng: np.random.Generator,
     strata: NDArray[np.int64] | None = None,
 ) -> Iterator[Floats]:
-    """Yield Studentised lifts of each descriptor when losses are permuted: first those of the data.
+    """Yield studentised lifts of each descriptor: first for the data, then for permuted losses.
 
     Parameters
     ----------
     packed : uint64 array, shape (L, W)
     residuals : float64 array, shape (n,)
-        Losses less the means of their strata.
+        Losses minus the means of their strata.
     draws, rng, strata
         As in `redraw_sums`.
 
     Yields
     ------
     float64 array, shape (b, L)
-        First with b = 1, the statistics of the data; then those of ``draws`` permutations.
+        First with b = 1, the statistics of the data; then statistics of ``draws`` permutations.
     """
     lifts = RobustLifts(packed, len(residuals), strata=strata)
     yield lifts(residuals[None])
@@ -342,8 +342,7 @@ def redraw_robust_lifts(
 
 
 def _sum_first(values: NDArray[Any], sizes: NDArray[np.int64]) -> Floats:
-    """Return sums of the first so many units of each order, which are as random as any: (orders,
-    L)."""
+    """Return sums of the first units of each order, which are a random choice: (orders, L)."""
     start = np.zeros((len(values), 1))
     return np.concatenate([start, np.cumsum(values, axis=1)], axis=1)[:, sizes]
 
@@ -357,8 +356,7 @@ def has_two_values(losses: NDArray[np.int64] | Floats) -> bool:
 def compute_stratum_means(
     values: NDArray[np.int64] | Floats, strata: NDArray[np.int64] | None
 ) -> Floats:
-    """Return what each unit's loss is expected to be after a permutation: the mean of its
-    stratum."""
+    """Return each unit's expected loss after a permutation: the mean of its stratum."""
     if strata is None:
         return np.full(len(values), values.mean() if len(values) else 0.0)
     _, home = np.unique(strata, return_inverse=True)
@@ -371,8 +369,8 @@ class _Statistic:
     Attributes
     ----------
     units : array, shape (n, M) or (n, 2 M)
-        What moves when units are permuted: their losses, then whether they have each, where some
-        have none.
+        The values that permutations move: losses, then whether each loss exists, if some are
+        missing.
     """
 
     def __init__(

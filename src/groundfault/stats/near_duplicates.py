@@ -22,9 +22,9 @@ _SPACED_WORDS = {code: " " for code in _SPACED if chr(code) != "_"}
 _FEWEST = 8  # 3-grams of the shorter text: fewer are contained in much by chance
 _BITS, _FEATURES = 128, 1 << 14  # of a fingerprint; of hashed 3-grams, few of which collide
 _WORD_32 = (1 << 32) - 1  # MurmurHash3 computes with words of 32 bits
-# share of the bits by which a fingerprint may miss the angle: three of its standard deviations
+# error of a fingerprint's angle as a share of its bits: three standard deviations
 _WIDER = 0.08
-# what so large a share of so many texts has is their form: "Answer yes or no."
+# 3-grams in this share of at least this many texts are their form: "Answer yes or no."
 _COMMON, _MANY = 0.25, 40
 # texts compared with all others at a time, which bounds memory
 _ROWS = 128
@@ -32,18 +32,18 @@ _ROWS = 128
 
 @dataclass(frozen=True)
 class DuplicatePair:
-    """Two texts that are too alike.
+    """Two texts that are too similar.
 
     Attributes
     ----------
     text : int
-        Which text.
+        Number of the text.
     other : int
-        Which reference text; from ``len(references)`` on, which of the texts before it.
+        Number of the reference text; from ``len(references)`` on, of an earlier text.
     how : str
         ``jaccard``, ``containment`` or ``letters``.
     value : float
-        How alike they are by that measure, in [0, 1].
+        Similarity by that measure, in [0, 1].
     """
 
     text: int
@@ -60,29 +60,28 @@ def find_near_duplicates(
     containment: float = 0.92,
     letters: float = 0.95,
 ) -> list[DuplicatePair]:
-    """Return pairs of a text with a reference text, or with a text before it, that are at least so
-    alike.
+    """Return pairs of a text with a reference text, or with an earlier text, that reach a
+    similarity.
 
     Parameters
     ----------
     texts, references : sequence of str
     jaccard : float
-        Shared over all different word 3-grams, lower case. FailureScope (arXiv:2606.09878) takes
+        Shared over all distinct word 3-grams, lower case. FailureScope (arXiv:2606.09878) takes
         0.92.
     containment : float
-        Shared over the 3-grams of the text that has fewer; of texts with at least 8 of them. What
-        more than a quarter of all texts have is not counted here: it is their form. Above 1, parts
-        of texts are not looked for.
+        Shared 3-grams over the 3-grams of the text with fewer, for texts with at least 8 of these.
+        3-grams in more than a quarter of all texts are the texts' form and do not count. A value
+        above 1 turns this search off.
     letters : float
-        Cosine of the counts of 4-grams of letters and digits, case and punctuation aside; their
-        form left out as above.
+        Cosine of the counts of 4-grams of letters and digits, without case, punctuation and form.
 
     Notes
     -----
     The first two are exact. For the third, fingerprints of 128 bits (random hyperplanes; Charikar
-    2002, doi:10.1145/509907.509965) say which pairs are compared: at the threshold itself about 1
-    pair in 500 is missed, and fewer above. It finds what differs by a typing error, and copies in
-    scripts that set no spaces between words.
+    2002, doi:10.1145/509907.509965) select the pairs to compare: about 1 pair in 500 is missed at
+    the threshold itself, and fewer above. The third finds texts that differ by a typing error, and
+    copies in scripts without spaces between words.
 
     Examples
     --------
@@ -155,15 +154,15 @@ def _compare_letters(
 
 
 def _tabulate_trigrams(texts: Iterable[str], least: float) -> Any:
-    """Return which text has which word 3-gram: a sparse matrix, as `_tabulate`'s.
+    """Return a sparse matrix of texts and their word 3-grams; see `_tabulate`.
 
-    A text that shares less than so large a part of its 3-grams with others may have none.
+    A text that shares less than this part of its 3-grams with others may have an empty row.
     """
     codes: defaultdict[str, int] = defaultdict(count().__next__)
     rows = []
     for text in texts:
         words = list(map(codes.__getitem__, _list_words(text.lower())))
-        # of fewer than three words, all in one: what is missing is a word of its own
+        # fewer than three words make one 3-gram, in which a missing word counts as a word
         rows.append(np.array(words + [-1] * (3 - len(words)) if words else [], dtype=np.int64))
     triples = [np.column_stack([row[:-2], row[1:-1], row[2:]]) for row in rows]
     at = np.concatenate(triples) + 1
@@ -186,7 +185,7 @@ def _list_words(text: str) -> list[str]:
 
 
 def _keep_shared(rows: Sequence[Ints], least: float) -> Iterator[Ints]:
-    """Yield rows of different numbers, without numbers where others share too small a part."""
+    """Yield rows of distinct numbers; rows that share too few numbers with others are empty."""
     # numbers that meet in a place count as shared, so that no row is emptied in error
     bits = max(1, sum(map(len, rows)).bit_length())
     odd, shift = np.uint64(0x9E3779B97F4A7C15), np.uint64(64 - bits)
@@ -199,7 +198,7 @@ def _keep_shared(rows: Sequence[Ints], least: float) -> Iterator[Ints]:
 def _tabulate(columns: Sequence[NDArray[Any]]) -> Any:
     """Return a sparse matrix with a 1 in some columns of each row, given in order.
 
-    What scikit-learn's vectorizers do; importing them takes longer than it.
+    scikit-learn's vectorizers do the same, but their import takes longer than this.
     """
     from scipy.sparse import csr_matrix
 
@@ -212,7 +211,7 @@ def _tabulate(columns: Sequence[NDArray[Any]]) -> Any:
 def _hash_to_columns(text: str) -> NDArray[np.int32]:
     """Return the column of each of a text's 4-grams of letters: shape (max(0, letters - 3),).
 
-    Letters of one byte are hashed together, as they are mostly; others gram by gram.
+    Letters of one byte, the most common ones, are hashed together; others gram by gram.
     """
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     if len(codes) < 4:
@@ -241,8 +240,8 @@ def _hash_to_column(gram: str) -> int:
     """Return MurmurHash3 (Appleby 2011, 32 bits, seed 0), which scikit-learn's vectorizer takes
     too.
 
-    Of letters and digits some collide; another hash would have others, and move pairs that are
-    just alike enough.
+    Some letters and digits collide. Another hash would have other collisions, and change pairs near
+    the threshold.
     """
     data = gram.encode("utf-8", "surrogatepass")
     value = 0
@@ -264,8 +263,7 @@ def _rotate(word: int, bits: int) -> int:
 
 
 def _fingerprints(vectors: Any) -> NDArray[np.uint64]:
-    """Return on which side of random planes through the origin each vector is: shape (n, bits /
-    64)."""
+    """Return the side of random planes through the origin for each vector: shape (n, bits / 64)."""
     sides = np.array([-1, 1], dtype=np.float32)
     planes = np.random.default_rng(0).choice(sides, (vectors.shape[1], _BITS))
     return np.packbits(np.asarray(vectors @ planes) > 0, axis=1).view(np.uint64)
@@ -279,8 +277,7 @@ def _find_rare_columns(table: Any) -> NDArray[np.bool_]:
 
 
 def normalise_text(text: str) -> str:
-    """Return letters and digits with single spaces: case, punctuation and spacing are no
-    difference.
+    """Return letters and digits with single spaces, to ignore case, punctuation and spacing.
 
     Examples
     --------

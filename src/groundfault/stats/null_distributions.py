@@ -2,12 +2,11 @@
 
 Given the margins, permuting a descriptor draws its ``on`` units at random without replacement. For
 0/1 errors the sum is hypergeometric; for losses on a grid the distribution is counted exactly
-(`subset_sums`); for other losses it is a double saddlepoint approximation (`saddlepoint`). None of
-them needs a random number.
+(`subset_sums`); for other losses it is a double saddlepoint approximation (`saddlepoint`). All are
+computed without random numbers.
 
-A distribution is a run of atoms ``start + step * i`` with probabilities; many of them are kept in
-one ragged
-array, so that one compiled pass serves a whole library."""
+A distribution is a run of atoms ``start + step * i`` with probabilities. Many distributions share
+one ragged array, so that one compiled pass serves a whole library."""
 
 from __future__ import annotations
 
@@ -44,8 +43,8 @@ def subset_sums(
     """Return exact distributions of sums over random subsets, by size: start, step 1,
     probabilities.
 
-    Units are added one at a time: after i of them, a random k-subset holds the new one with
-    probability k/i. Every term is positive, so nothing cancels. A subset of more than half the
+    Units are added one at a time: after i units, a random k-subset holds the new one with
+    probability k/i. All terms are positive, so no digits cancel. A subset of more than half the
     units is the complement of a smaller one."""
     from groundfault.stats.null_kernels import count_subsets
 
@@ -80,14 +79,14 @@ class NullDistributions:
     Attributes
     ----------
     n, on, total : float64 arrays, shape (U,)
-        The margins that each belongs to; whole numbers, held as floats for the compiled passes.
+        Margins of each distribution; whole numbers, held as floats for the compiled passes.
     start, step : float64 arrays, shape (U,)
         Atom ``i`` of distribution ``u`` lies at ``start[u] + step[u] * i``.
     offset : int64 array, shape (U + 1,)
         Distribution ``u`` owns ``pmf[offset[u]:offset[u + 1]]``.
     pmf : float64 array
     unit : float
-        What a sum is divided by to be a loss.
+        Divisor that turns a sum into a loss.
     """
 
     n: Floats
@@ -107,7 +106,7 @@ class NullDistributions:
         Parameters
         ----------
         weights : float64 array, shape (U,)
-            How many descriptors have each distribution.
+            Number of descriptors with each distribution.
         thresholds : float64 array, shape (T,)
             Ascending sizes of effect.
 
@@ -185,7 +184,7 @@ class NullDistributions:
         return tails
 
     def _tail_of(self, side: float, u: np.intp, on_sum: float) -> float:
-        """Do as `null_kernels.sum_tails` for one hypothesis, without a compiler."""
+        """Compute tails like `null_kernels.sum_tails` for one hypothesis, without a compiler."""
         n, on, total, step = self.n[u], self.on[u], self.total[u], self.step[u]
         pmf = self.pmf[self.offset[u] : self.offset[u + 1]]
         observed = n * on_sum - on * total
@@ -214,9 +213,9 @@ class NullDistributions:
         Returns
         -------
         float64 array
-            Each of expectation at most one under its distribution, whatever the direction, if
-            that was fixed before; never NaN, and at most e^230. A sum beyond the atoms that are
-            kept, of probability 1e-60 or less, counts as the outermost of them.
+            Each has an expectation of at most one under its distribution, for any direction that
+            was fixed before; never NaN, and at most e^230. A sum beyond the stored atoms, with
+            probability 1e-60 or less, counts as the outermost atom.
         """
         arrays = (self.start, self.step, self.offset, self.pmf, self.unit)
         from groundfault.stats.null_kernels import sum_tilted
@@ -252,7 +251,7 @@ def concatenate(parts: Sequence[NullDistributions]) -> NullDistributions:
 
 
 def find_distinct(tables: ContingencyTables) -> tuple[ContingencyTables, NDArray[np.intp], Floats]:
-    """Return the distinct (n, on, total), which of them each hypothesis has, and their counts."""
+    """Return the distinct (n, on, total), the place of each hypothesis' one, and their counts."""
     # one number instead of three to sort by, where all hypotheses have the same units
     fixed = (
         len(tables) and (tables.n == tables.n[0]).all() and (tables.total == tables.total[0]).all()
@@ -274,7 +273,7 @@ def from_errors(tables: ContingencyTables, *, pooled: bool) -> NullDistributions
         One hypothesis a distribution, ``denominator`` 1.
     pooled : bool
         Keep only the atoms that matter to pooled tails (within 7.5 standard deviations); else all
-        that are not negligible in a p-value (38 standard deviations).
+        atoms that matter to a p-value (38 standard deviations).
     """
     n, on, total = (np.asarray(a, dtype=np.int64) for a in (tables.n, tables.on, tables.total))
     deviation = np.sqrt(
@@ -306,7 +305,7 @@ def from_errors(tables: ContingencyTables, *, pooled: bool) -> NullDistributions
 
 
 def _fill_hypergeometric(n: int, on: int, total: int, low: int, p: Floats) -> None:
-    """Do as `null_kernels.fill_hypergeometric` for one distribution, to the last bit the same."""
+    """Compute one distribution like `null_kernels.fill_hypergeometric`, equal to the last bit."""
     mode = (on + 1) * (total + 1) // (n + 2) - low
     mode = min(max(mode, 0), len(p) - 1)
     first, draws, errors = float(low), float(on), float(total)
@@ -321,7 +320,7 @@ def _fill_hypergeometric(n: int, on: int, total: int, low: int, p: Floats) -> No
 
 
 def _add_up(terms: Floats) -> float:
-    """Return the sum, one term after the other as compiled passes add."""
+    """Return the sum, adding term by term like compiled passes."""
     return float(np.add.accumulate(terms)[-1]) if len(terms) else 0.0
 
 

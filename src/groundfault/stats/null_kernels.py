@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# a smaller e-value is an e-value, and one of e^230 times any weight is still a number
+# a smaller e-value is also an e-value, and e^230 times any weight is still a number
 _LARGEST_LOG_E = 230.0
-# partial sums, each over the same distributions whatever the number of threads: float sums depend
-# on their order
+# partial sums over the same distributions for any number of threads: float sums depend on their
+# order
 CHUNKS = 16
-# far below any p-value that is reported, far above the smallest float: nothing turns denormal,
-# which is slow
+# far below any reported p-value and far above the smallest float: denormal numbers, which are
+# slow, do not occur
 _NEGLIGIBLE = 1e-60
 
 
@@ -25,11 +25,11 @@ _NEGLIGIBLE = 1e-60
 def score_one(
     effect: int, n: float, on: float, total: float, on_sum: float, unit: float
 ) -> Any:  # pragma: no cover - compiled
-    """Size of an effect from a table of floats; one definition for descriptors and for decoys."""
+    """Compute the size of an effect from a table of floats, for descriptors and for decoys."""
     if effect == 0:
         return abs(n * on_sum - on * total) / (on * (n - on) * unit)
-    # whole numbers before the one division: equal ratios, and those of complements, are equal to
-    # the last bit
+    # whole numbers before a single division: equal ratios, also of complements, are equal to the
+    # last bit
     a, b = 2.0 * on_sum + unit, 2.0 * (total - on_sum) + unit
     if effect == 1:
         up, down = a * (n - on + 1.0), b * (on + 1.0)
@@ -40,7 +40,7 @@ def score_one(
 
 @vectorize(cache=True)
 def score_each(effect, n, on, total, on_sum, unit):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """`score_one` over arrays."""
+    """Compute `score_one` over arrays."""
     return score_one(effect, n, on, total, on_sum, unit)
 
 
@@ -56,7 +56,7 @@ def fill_hypergeometric(
     first_row: int,
     row_step: int,
 ) -> None:  # pragma: no cover - compiled
-    """Probabilities by ratios of neighbours, outward from the mode: nothing cancels."""
+    """Compute probabilities by ratios of neighbours, outward from the mode: no cancellation."""
     for u in range(first_row, len(n), row_step):
         p = pmf[offset[u] : offset[u + 1]]
         units, draws, errors, first = float(n[u]), float(on[u]), float(total[u]), float(low[u])
@@ -69,7 +69,7 @@ def fill_hypergeometric(
         for i in range(mode):
             x = first + i + 1.0
             p[i] = x * (units - errors - draws + x) / ((errors - x + 1.0) * (draws - x + 1.0))
-        # the mode is the largest: nothing overflows, and what underflows is too small to matter
+        # the mode is the largest: no overflow, and underflows are too small to matter
         p[mode] = 1.0
         above, below = mode + 1, mode - 1
         mass_above, mass_below = 1.0, 0.0
@@ -120,9 +120,9 @@ def pool(
     first_chunk: int,
     chunk_step: int,
 ) -> None:  # pragma: no cover - compiled
-    """Mass of atoms between thresholds, in partial sums that do not depend on threads.
+    """Sum the mass of atoms between thresholds, in partial sums that do not depend on threads.
 
-    ``thresholds`` ends with infinity. Those before ``lookup[c]`` are not above any size of cell c.
+    ``thresholds`` ends with infinity. Thresholds before ``lookup[c]`` are not above sizes of cell c.
     """
     levels = len(thresholds) - 1
     top = thresholds[levels - 1]
@@ -133,7 +133,7 @@ def pool(
             first, atoms = offset[u], offset[u + 1] - offset[u]
             if (
                 effect == 0
-            ):  # `score_one`, with what is the same for all atoms taken out of the loop
+            ):  # `score_one`, with constants of all atoms computed before the loop
                 centre, rise = n[u] * start[u] - on[u] * total[u], n[u] * step[u]
                 scaled = on[u] * (n[u] - on[u]) * unit
                 for i in range(atoms):
@@ -143,9 +143,9 @@ def pool(
                     sizes[i] = score_one(
                         effect, n[u], on[u], total[u], start[u] + step[u] * i, unit
                     )
-            # sizes fall, then rise: what is beyond all levels is at both ends
+            # sizes fall, then rise: atoms beyond all levels are at both ends
             low, high = 0, atoms
-            while low < atoms and not sizes[low] < top:  # NaN too, which has no place to look up
+            while low < atoms and not sizes[low] < top:  # also NaN, which has no place to look up
                 low += 1
             while high > low and not sizes[high - 1] < top:
                 high -= 1
@@ -173,7 +173,7 @@ def compute_sizes(
     pmf: Floats,
     unit: float,
 ) -> Floats:  # pragma: no cover - compiled
-    """Sizes of effect of all atoms."""
+    """Compute sizes of effect of all atoms."""
     out = np.empty(len(pmf))
     for u in range(len(n)):
         for i in range(offset[u], offset[u + 1]):
@@ -199,7 +199,7 @@ def sum_tails(
     first: int,
     row_step: int,
 ) -> None:  # pragma: no cover - compiled
-    """Tails at and beyond observed sums: two-sided where ``side`` is 0, else of that side."""
+    """Sum tails at and beyond observed sums: two-sided where ``side`` is 0, else on that side."""
     for h in range(first, len(which), row_step):
         u = which[h]
         observed = n[u] * on_sum[h] - on[u] * total[u]
@@ -234,7 +234,7 @@ def sum_tilted(
     first: int,
     row_step: int,
 ) -> None:  # pragma: no cover - compiled
-    """Likelihood ratios of tilted distributions, averaged over the tilts."""
+    """Average likelihood ratios of tilted distributions over the tilts."""
     for h in range(first, len(which), row_step):
         u = which[h]
         last = start[u] + step[u] * (offset[u + 1] - offset[u] - 1)
@@ -261,7 +261,7 @@ def sum_tilted(
 def count_subsets(
     values: NDArray[np.int64], largest: int, top: int
 ) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:  # pragma: no cover - compiled
-    """Probabilities of sums over random subsets of each size, and their windows."""
+    """Compute probabilities of sums over random subsets of each size, and their windows."""
     old = np.zeros((largest + 1, top + 1))
     new = np.zeros((largest + 1, top + 1))
     low = np.full(largest + 1, top + 1)
@@ -335,7 +335,7 @@ def saddlepoint(values: Floats, k: int) -> tuple[float, float, Floats]:
     )
     inner = np.clip(edges, sums[0], sums[-1])
     below = ndtr(np.asarray(curve(inner)))
-    # sums beyond the last tilt share its tail: the ends take what is left
+    # sums beyond the last tilt share its tail: the ends take the remaining mass
     below[0], below[-1] = 0.0, 1.0
     mass = np.diff(np.maximum.accumulate(below))
     pmf = np.zeros(_CELLS)

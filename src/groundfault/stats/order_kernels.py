@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 
 def shuffle(rng: np.random.Generator, out: NDArray[Any]) -> None:
-    """Shuffle each row in place, as ``rng.shuffle`` would one after the other.
+    """Shuffle each row in place, like ``rng.shuffle`` row by row.
 
     Parameters
     ----------
     rng : numpy.random.Generator
-        Its state is afterwards the same, too.
+        Its state afterwards is also the same.
     out : uint8 or float64 array, shape (b, n)
         C-contiguous; n below 2^32.
     """
@@ -30,7 +30,7 @@ def shuffle(rng: np.random.Generator, out: NDArray[Any]) -> None:
 
 @intrinsic
 def draw_word(_: Any, function: Any, state: Any) -> Any:
-    """32 random bits of NumPy's generator, by the address of its function and of its state."""
+    """Draw 32 random bits from NumPy's generator, by the addresses of its function and state."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
         place = ir.IntType(8).as_pointer()

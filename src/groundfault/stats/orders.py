@@ -1,4 +1,4 @@
-"""Random orders of units: rows of a table dealt anew, and the runs test of an order."""
+"""Random orders of units: shuffled rows of a table, and the runs test of an order."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def deal(
     draws : int
         Random orders in all.
     rng : numpy.random.Generator
-        The same seed gives the same orders, whichever way they are computed: those of
-        ``rng.shuffle`` and, within blocks, of sorting ``rng.random``.
+        The same seed gives the same orders on every code path: the orders of ``rng.shuffle`` and,
+        within blocks, of sorting ``rng.random``.
     blocks : int64 array, shape (n,), optional
         Deal only among units of the same block.
 
@@ -92,7 +92,7 @@ def _shuffle(rng: np.random.Generator, out: NDArray[Any]) -> None:
 
 
 def _sort_within(keys: NDArray[np.float64], blocks: NDArray[Any]) -> NDArray[np.intp]:
-    """Return rows by block, and by key within each: ``np.lexsort((keys, blocks))``, and sooner."""
+    """Return rows by block, and by key within each: a faster ``np.lexsort((keys, blocks))``."""
     order = np.argsort(keys)
     values = keys[order]
     if (values[1:] == values[:-1]).any():  # equal keys: where they go, only a stable sort says
@@ -102,14 +102,14 @@ def _sort_within(keys: NDArray[np.float64], blocks: NDArray[Any]) -> NDArray[np.
 
 @dataclass(frozen=True)
 class RunsTest:
-    """Runs of high and of low values, and how many a random order has.
+    """Runs of high and of low values, and their expected number in a random order.
 
     Attributes
     ----------
     runs, expected : float
-        Over all sequences.
+        Sums over all sequences.
     p : float
-        One-sided normal p-value of so few runs.
+        One-sided normal p-value for this few runs.
     """
 
     runs: float
@@ -123,7 +123,7 @@ def count_runs(sequences: Iterable[NDArray[np.bool_]]) -> RunsTest:
     Parameters
     ----------
     sequences : iterable of bool arrays
-        High or low, in order.
+        Whether each value is high, in order.
 
     Notes
     -----

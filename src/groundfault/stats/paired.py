@@ -1,4 +1,4 @@
-"""Exact tests of pairs: which of two ways did better on the same examples or seeds."""
+"""Exact tests of pairs: test which of two ways did better on the same examples or seeds."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 
 MAX_EXACT_PAIRS = 16
-"""With more pairs than these, not all signs are tried but 2^16 random ones."""
+"""With more pairs, 2^16 random signs are tried instead of all."""
 
 # equal statistics computed for different signs may differ in the last digits; a tie counts against
 _TIE = 1 - 1e-12
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """Return one-sided p-value of so many wins or more, if wins and losses are equally likely.
+    """Return one-sided p-value of this many wins, if wins and losses are equally likely.
 
     Assumes independent pairs.
 
@@ -35,15 +35,15 @@ def student(differences: ArrayLike, level: float = 0.95) -> tuple[float, float] 
     Parameters
     ----------
     differences : float array, shape (s,)
-        Of s independent pairs, such as seeds.
+        Differences of s independent pairs, such as seeds.
     level : float
         Coverage, in (0, 1); exact for normal differences.
 
     Returns
     -------
     pair of float, or None
-        None for fewer than two pairs, and where all differences are alike: an interval of no width
-        would say that nothing else can happen.
+        None for fewer than two pairs, and for equal differences, whose interval would have no
+        width.
 
     Examples
     --------
@@ -65,14 +65,14 @@ def change(
 ) -> tuple[Floats, Floats]:
     """Return interval of a mean change between two ways: its ends.
 
-    Agresti and Min's: Wald's after half a pair more of each kind, so that few changes, or none,
-    still leave it a width. Approximate, for independent pairs.
+    The method of Agresti and Min is Wald's interval with half a pair added of each kind, so that it
+    has a width even with few or no changes. Approximate, for independent pairs.
 
     Parameters
     ----------
     total, squares : array, shape (h,)
         Sums of the changes, each in [-1, 1], and of their squares. For 0/1 losses these are the
-        pairs that got worse minus those that got better, and all that changed.
+        pairs that got worse minus the pairs that got better, and all changed pairs.
     pairs : array, shape (h,)
         Number of pairs.
     level : float
@@ -104,23 +104,22 @@ def change(
 def ratio(
     first: ArrayLike, second: ArrayLike, level: float = 0.95
 ) -> tuple[float, float, float] | None:
-    """Return the ratio of two means of the same cases, and its interval's ends.
+    """Return the ratio of two means over the same cases, and its interval's ends.
 
-    Student's interval for the difference of what each case adds to the logarithm of either mean
-    (the delta method), so approximate.
+    Approximate: Student's interval for the difference of each case's contributions to the
+    logarithms of the two means (the delta method).
 
     Parameters
     ----------
     first, second : float arrays, shape (s,)
-        Of s independent pairs, at least 0.
+        Values of s independent pairs, at least 0.
     level : float
         Coverage, in (0, 1).
 
     Returns
     -------
     value, low, high : float, or None
-        None for fewer than two pairs, where a mean is 0, and where the pairs leave the interval no
-        width.
+        None for fewer than two pairs, for a mean of 0, and if the interval would have no width.
 
     Examples
     --------
@@ -140,7 +139,7 @@ def ratio(
 
 
 def more_errors(errors: int, size: int, all_errors: int, all_size: int) -> float:
-    """Return one-sided p-value of so many errors or more among ``size`` random examples.
+    """Return one-sided p-value of at least this many errors among ``size`` random examples.
 
     Fisher's exact test: hypergeometric, given that ``all_size`` examples have ``all_errors``.
     """
@@ -150,24 +149,23 @@ def more_errors(errors: int, size: int, all_errors: int, all_size: int) -> float
 
 
 def sign_flips(differences: ArrayLike) -> Floats:
-    """Return two-sided p-values that mean differences are 0, adjusted for there being several.
+    """Return two-sided p-values that mean differences are 0, adjusted for their number.
 
-    The sign of all differences of a pair is flipped together; p is the share of all such flips in
-    which the largest studentised mean is at least as large (step-down max-T). Exact for up to
+    The signs of all differences of a pair are flipped together; p is the share of flips in which
+    the largest studentised mean is at least as large (step-down max-T). Exact for up to
     `MAX_EXACT_PAIRS` pairs, where p is a multiple of 2^(1 - pairs); with more, signs are drawn and
     p is (1 + exceedances) / (1 + draws).
 
     Parameters
     ----------
     differences : float array, shape (s, h)
-        Of s pairs, such as seeds, in h respects, such as points of a curve.
+        Differences of s pairs, such as seeds, in h respects, such as points of a curve.
 
     Returns
     -------
     float64 array, shape (h,)
-        Family-wise adjusted p-values. Valid where the two ways could be swapped within each pair
-        under the null; strong control assumes subset pivotality. Where all differences are 0, p is
-        1.
+        Family-wise adjusted p-values. Valid if the two ways are exchangeable within each pair under
+        the null; strong control assumes subset pivotality. If all differences are 0, p is 1.
 
     References
     ----------
@@ -184,7 +182,7 @@ def sign_flips(differences: ArrayLike) -> Floats:
     scaled = pairs / np.where(length > 0, length, 1.0)
     total = np.abs(scaled.sum(axis=0))
     order = np.argsort(-total, kind="stable")
-    # one set of signs for all columns keeps how they go together; that is what max-T adjusts by
+    # one set of signs for all columns keeps their dependence, which max-T uses
     sums = np.abs(_signs(len(pairs)) @ scaled[:, order])
     largest = np.maximum.accumulate(sums[:, ::-1], axis=1)[:, ::-1]  # among it and the smaller ones
     p = np.empty(pairs.shape[1])
@@ -193,7 +191,7 @@ def sign_flips(differences: ArrayLike) -> Floats:
 
 
 def _signs(pairs: int) -> Floats:
-    """Return signs of all pairs, a row for each flip; the first row flips none."""
+    """Return signs of all pairs, a row for each flip; the first row leaves all signs."""
     # the first pair's sign stays: flipping all pairs gives the same two-sided statistic
     if pairs > MAX_EXACT_PAIRS:
         # a fixed seed: the same pairs give the same p-value in every run

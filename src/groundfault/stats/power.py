@@ -1,8 +1,8 @@
-"""Power: what lift an audit of this size would find, computed from its own decision rules.
+"""Power: the lift that an audit of this size would find, computed from its decision rules.
 
 A candidate passes one stage (all units) or two (discovery, then holdout). For 0/1 errors the power
 is a sum over two independent binomials, on and off the slice, of the counts that pass
-(`groundfault.stats.critical_regions`); so it is exact, as in Casagrande, Pike and Smith 1978
+(`groundfault.stats.critical_regions`). So it is exact, as in Casagrande, Pike and Smith 1978
 (Applied Statistics 27, 176-180), and needs no simulation. Other losses use the normal approximation
 with their variance."""
 
@@ -28,16 +28,16 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """What a candidate has to pass on one set of units.
+    """The conditions that a candidate has to pass on one set of units.
 
     Attributes
     ----------
     n, on : int
         Units, and units on the slice.
     level : float
-        Largest permutation p-value that passes, such as alpha/L; 1 where none is asked for.
+        Largest permutation p-value that passes, such as alpha/L; 1 for no limit.
     sides : {1, 2}
-        Whether the p-value is one-sided, in the direction fixed before, or two-sided.
+        Sides of the p-value: one-sided in a direction fixed before, or two-sided.
     min_effect : float
         Smallest size of effect that passes, on the scale of
         `groundfault.stats.contingency.ContingencyTables.score`: a |lift|, or the |logarithm| of a
@@ -55,19 +55,19 @@ class Stage:
 
 @dataclass(frozen=True)
 class Design:
-    """How one candidate is decided on: passed where it passes every stage, with one sign.
+    """The decision on one candidate, which passes if it passes every stage with the same sign.
 
     Parameters
     ----------
     stages : tuple of Stage
-        On disjoint sets of independent units.
+        Stages on disjoint sets of independent units.
     error_rate : float
         Mean loss over all units, on and off the slice together, in (0, 1). A lift d at prevalence v
         means a mean of ``error_rate + d (1 - v)`` on the slice and ``error_rate - d v`` off it, so
-        that the whole is as observed.
+        that the mean over all units stays the same.
     variance : float, optional
-        Variance of the losses over all units, for losses that are not 0/1; makes the power a normal
-        approximation.
+        Variance of the losses over all units, for losses that are not 0/1; the power is then a
+        normal approximation.
 
     Notes
     -----
@@ -97,8 +97,7 @@ class Design:
 
     @property
     def largest(self) -> float:
-        """Return the largest lift that failure rate and prevalence allow; 0 where no slice can
-        differ."""
+        """Return the largest lift at this failure rate and prevalence; 0 if no slice can differ."""
         share = self.prevalence
         if any(s.on in (0, s.n) for s in self.stages):
             return 0.0
@@ -116,13 +115,13 @@ class Design:
         ), self.error_rate - lift * self.prevalence
 
     def power(self, lift: float) -> float:
-        """Return probability that a candidate of this lift is confirmed; NaN for a lift that cannot
-        be.
+        """Return probability that a candidate with this lift is confirmed; NaN for an impossible
+        lift.
 
         Parameters
         ----------
         lift : float
-            Of either sign. At 0 the result is the probability of a false confirmation of this one
+            Lift of either sign. At 0 the result is the probability of falsely confirming this one
             candidate.
         """
         if any(s.on in (0, s.n) for s in self.stages):
@@ -160,7 +159,7 @@ def _find_region(stage: Stage, error_rate: float, drift: float) -> CriticalRegio
 
 
 class HasPower(Protocol):
-    """A design, or several of which one applies."""
+    """A design, or several designs of which one applies."""
 
     @property
     def units(self) -> int: ...  # noqa: D102
@@ -172,7 +171,7 @@ class HasPower(Protocol):
 def minimum_detectable_lift(design: HasPower, power: float = 0.8) -> float | None:
     """Return the smallest lift found with this power, rounded up to three digits, or None.
 
-    The slice is taken to be the worse side.
+    The slice counts as the worse side.
     """
     if design.largest == 0 or design.power(design.largest) < power:
         return None
@@ -182,7 +181,7 @@ def minimum_detectable_lift(design: HasPower, power: float = 0.8) -> float | Non
 
 
 def find_least(is_found: Callable[[float], bool], largest: float, parts: int) -> float:
-    """Find the least lift that is found, to so small a part of it, and round up to three digits."""
+    """Find the least detectable lift up to 1/``parts`` of it, and round up to three digits."""
     low, high = 0.0, largest
     # power grows with the lift, so bisection finds where it crosses
     while high - low > high / parts:
@@ -195,11 +194,11 @@ def find_least(is_found: Callable[[float], bool], largest: float, parts: int) ->
 def minimum_detectable_lifts(
     on: Ints, design_of: Callable[[int], HasPower], *, power: float = 0.8, points: int = 24
 ) -> Floats:
-    """Return `minimum_detectable_lift` for each of many supports, NaN where there is none.
+    """Return `minimum_detectable_lift` for each of many supports; NaN if no lift is found.
 
-    Supports within 100 units of nothing or everything are each computed. Of the others up to
-    ``points`` are, with straight lines between them on the logit scale: right to 0.005 in our
-    checks.
+    Supports within 100 units of 0 or of all units are each computed. Up to ``points`` other
+    supports are computed, and the rest interpolated linearly on the logit scale, with errors up to
+    0.005 in our checks.
 
     Parameters
     ----------
@@ -239,25 +238,24 @@ def _between_nans(knots: NDArray[np.intp], lifts: Floats, count: int) -> NDArray
 def lone_floor(
     distributions: NullDistributions, counts: Floats, q: float, effect: str = "risk_difference"
 ) -> float:
-    """Return the decoy floor that a single survivor has to clear: where at most ``q`` decoys are
-    expected.
+    """Return the decoy floor for a single survivor: the effect with at most ``q`` expected decoys.
 
-    Procedure A divides by the number of survivors; for one alone it is 1. Infinite where no effect
-    is large enough.
+    Procedure A divides by the number of survivors, which is 1 for a single one. The floor is
+    infinite if no effect is large enough.
 
     Parameters
     ----------
     distributions : NullDistributions
-        Of the library on the discovery units, pooled or not.
+        Distributions of the library on the discovery units, pooled or not.
     counts : float64 array, shape (U,)
-        How many candidates have each distribution.
+        Number of candidates with each distribution.
     q : float
 
     Returns
     -------
     float
-        On the scale of `ContingencyTables.score`, at most 1e-8 (relative) above the exact floor and
-        never below it.
+        Floor on the scale of `ContingencyTables.score`, at most 1e-8 (relative) above the exact
+        floor and never below it.
     """
     q *= 1 + 1e-12  # a tail that equals q but for rounding counts as at most q, as in Procedure A
     low, high = (
@@ -307,7 +305,7 @@ def _normal_chances(stage: Stage, design: Design, lift: float) -> tuple[float, f
     precision = stage.n / (stage.on * (stage.n - stage.on))
     # variance of a difference of means under permutation of all units
     null = sqrt(variance * precision * stage.n / max(stage.n - 1, 1))
-    # what the slice explains of the variance is not left within it
+    # variance that the slice explains is not left within it
     real = sqrt(max(variance - share * (1 - share) * lift**2, 1e-300) * precision)
     by_level = -float(ndtri(stage.level / stage.sides)) * null if stage.level < 1 else 0.0
     up, down = (max(by_level, 0.0, _lift_at(stage, design.error_rate, sign)) for sign in (1, -1))
@@ -315,12 +313,7 @@ def _normal_chances(stage: Stage, design: Design, lift: float) -> tuple[float, f
 
 
 def _lift_at(stage: Stage, rate: float, sign: int) -> float:
-    """Return the least
-
-    lift
-
-    , on the side of ``sign``, whose effect passes; infinite if none does.
-    """
+    """Return the least |lift| on the side of ``sign`` whose effect passes, or infinity."""
     if stage.effect == "risk_difference":
         return stage.min_effect
     n, on, total = float(stage.n), float(stage.on), stage.n * rate
@@ -336,14 +329,14 @@ def _lift_at(stage: Stage, rate: float, sign: int) -> float:
 
 @dataclass(frozen=True)
 class DesignMixture:
-    """Designs of one candidate, one of which applies.
+    """Designs of one candidate, of which one applies.
 
     Attributes
     ----------
     designs : tuple of Design
-        Of equal sizes and failure rate.
+        Designs with equal sizes and failure rate.
     weights : tuple of float
-        Probabilities, of sum 1.
+        Probabilities with sum 1.
     tested : float
         Probability that the candidate is tested at all.
     """
@@ -372,8 +365,8 @@ class DesignMixture:
 def chance_of_support(
     n: int, on: int, part: int, window: Sequence[int], other: Sequence[int]
 ) -> float:
-    """Return probability that a random part of the units has a support in a window, and the rest
-    too.
+    """Return probability that the supports in a random part of the units and in the rest are in
+    windows.
 
     Parameters
     ----------
@@ -390,7 +383,7 @@ def chance_of_support(
     0.6666...
     """
     if not 0 < on < n or not 0 < part < n:
-        # nothing is left to chance
+        # the support is not random
         here = on if part == n else 0 if part == 0 else on * part // n
         return float(window[0] <= here <= window[1] and other[0] <= on - here <= other[1])
     one = np.ones(1, dtype=np.int64)
@@ -404,11 +397,11 @@ def chance_of_support(
 
 
 def raise_rate(design: Design, lift: float) -> Design:
-    """Return the design of units of which a slice fails more often by ``lift``, and the rest as
-    before.
+    """Return the design of units whose slice fails more often by ``lift``, while the rest does not
+    change.
 
-    A design is of a failure rate, and a slice of it that fails more leaves the rest to fail less:
-    where errors are rare, no large lift is possible then. Here the errors of the slice are added.
+    A design fixes the failure rate of all units, so a slice that fails more makes the rest fail
+    less. If errors are rare, no large lift is then possible. Here the slice gets additional errors.
 
     Parameters
     ----------
@@ -428,21 +421,21 @@ def raise_rate(design: Design, lift: float) -> Design:
 def minimum_detectable_rise(
     designs: Sequence[Design], weights: Sequence[float], power: float = 0.8
 ) -> float | None:
-    """Return the smallest lift of errors that are added found with this power, to three digits, or
-    None.
+    """Return the smallest lift by additional errors that is found with this power, to three digits,
+    or None.
 
     Parameters
     ----------
     designs : sequence of Design
-        One of which applies; of equal failure rate and sizes.
+        Designs with equal failure rate and sizes, of which one applies.
     weights : sequence of float
-        Their probabilities; a sum below 1 is the chance that the candidate is tested at all.
+        Probabilities of the designs; a sum below 1 is the chance that the candidate is tested.
     power : float
 
     Returns
     -------
     float or None
-        None where not even a slice of nothing but errors would be found.
+        None if not even a slice with only errors would be found.
     """
     high = 1 - designs[0].error_rate
     if high <= 0:

@@ -1,10 +1,9 @@
-"""Means of labels, with a cheap grade of every unit beside the few labels: betting at any time.
+"""Means of labels by betting at any time, from few labels and a cheap grade of every unit.
 
-A group of units has a grade each, all known, and a label each, of which few are bought, in random
-order. A label less what its grade forecasts varies less than the label itself where the grader is
-any good, and nothing is lost of its mean: the mean of the grades is a number, not an estimate. Bets
-on the mean of the labels use that difference. Wrong grades cost labels and never validity: nothing
-is assumed about them.
+Every unit of a group has a known grade and a label. A few labels are bought, in random order. With
+a useful grader, a label minus its forecast from the grade varies less than the label itself, and
+the mean of the grades is known exactly. Bets on the mean of the labels use this difference. Wrong
+grades cost more labels but never validity: no assumption is made about them.
 
 Shapes: ``R`` samples of equal length side by side, first; ``G`` means, last.
 
@@ -40,7 +39,7 @@ _PRIOR_COUNT = 2  # the two units of `_PRIOR`
 
 @dataclass(frozen=True, eq=False)
 class GradedBets:
-    """Bets that the mean of a group's labels is above each of some means.
+    """Bets that the mean of a group's labels is above each of several means.
 
     Attributes
     ----------
@@ -48,29 +47,30 @@ class GradedBets:
     size : int
         Units in the group, labelled or not.
     grade_sum : (R,) array
-        Sum of the grades of those that are not labelled yet.
+        Sum of the grades of units without a label.
     alpha : float in (0, 1)
-        The level at which the wealth should be enough: it moves stakes, not validity.
+        Level that the wealth should reach: it affects stakes, not validity.
     horizon : int or None
-        About how many labels there will be; None for stakes that suit any number.
+        Approximate number of labels in the end; None for stakes that suit any number.
     label_count, bet_count : int
-        Units with a label, and those of them that were bet on.
+        Units with a label, and labelled units that were bet on.
     label_sum : (R,) array
     log_wealth : (R, G) array
-        Never increasing along the means: what is refuted at one is refuted below it. Infinite where
+        Never increasing along the means: a refuted mean refutes all smaller ones. Infinite where
         the labels so far add up to more than the mean allows.
     log_arms : (R, 2, S, G) array
-        Of each use of the grades (none, and as much as the labels so far suggest) and each stake.
+        Log wealth for each use of the grades (0, and the best share by the labels so far) and each
+        stake.
     moments : (R, 4) array
         Sums over labelled units of label, grade, their product, and the grade squared; they begin
         as if a few had been labelled.
     spread, centre : (R, 2) arrays
-        Sum of squares, and mean, of what was bet on.
+        Sum of squares and mean of the values that were bet on.
 
     Guarantee
     ---------
-    ``P(wealth at a mean >= 1 / a at any time) <= a`` where the mean of all labels is at most that,
-    whatever the grades, if each unit was drawn at random from those without a label (Ville's
+    ``P(wealth at a mean >= 1 / a at any time) <= a`` if the mean of all labels is at most this
+    mean, for any grades, if each unit was drawn at random from the units without a label (Ville's
     inequality: the wealth is an average of martingales that begin at 1).
     """
 
@@ -98,8 +98,7 @@ class GradedBets:
         *,
         horizon: int | None = None,
     ) -> GradedBets:
-        """Return before the first label; ``grade_sum`` is of all units, a number for each
-        sample."""
+        """Return the state before the first label; ``grade_sum`` sums all units of each sample."""
         grid = np.asarray(means, dtype=float)
         total = np.atleast_1d(np.asarray(grade_sum, dtype=float))
         if not ((total >= 0) & (total <= size * (1 + ROUNDING))).all():
@@ -123,14 +122,14 @@ class GradedBets:
         )
 
     def update(self, label: ArrayLike, grade: ArrayLike, *, bet: bool = True) -> GradedBets:
-        """Return after one more label.
+        """Return the state after one more label.
 
         Parameters
         ----------
         label, grade : float or (R,) array in [0, 1]
         bet : bool
-            False where the unit was not drawn at random from all of the group without a label: it
-            is counted, not bet on.
+            False if the unit was not drawn at random from all units of the group without a label:
+            it is counted, not bet on.
 
         Raises
         ------
@@ -153,7 +152,7 @@ class GradedBets:
         )
 
     def estimate(self) -> Floats:
-        """Return mean of the group's labels, (R,): of those there are, corrected by all grades."""
+        """Return the mean of the group's labels, (R,): labels so far, corrected by all grades."""
         label, grade = self.label_sum, self.moments[:, 1] - _PRIOR[1]
         whole = (self.grade_sum + grade) / self.size
         mean: Floats = label / self.label_count - self._find_share() * (
@@ -164,7 +163,7 @@ class GradedBets:
 
     def _place_bets(self, label: Floats, grade: Floats) -> GradedBets:
         left = self.size - self.label_count
-        # rounding must not take a mean out of the range of what it is the mean of
+        # rounding must not take a mean out of the range of its values
         rest = np.clip(self.grade_sum / left, 0.0, 1.0)
         share = np.stack([np.zeros_like(rest), self._find_share()], axis=1)
         value = label[:, None] - share * (grade - rest)[:, None]
@@ -196,9 +195,9 @@ class GradedBets:
 
 
 def _grow(value: Floats, lowest: Floats, null: Floats, stakes: Floats) -> Floats:
-    """Return log of what one unit becomes, for each use of grades, stake and mean.
+    """Return the log of one bet's factor, for each use of grades, stake and mean.
 
-    A larger null loses more, also where its stake is bounded: wealth falls along the means.
+    A larger null loses more, even with a bounded stake, so wealth falls along the means.
     """
     level = null[:, None, None, :]
     room = np.maximum(level - lowest[:, :, None, None], ROUNDING)
@@ -220,7 +219,7 @@ class GradedDifference:
     Attributes
     ----------
     inside, outside : GradedBets
-        Of the first group, and of the second with labels and grades taken from 1.
+        Bets on the first group, and on the second with 1 minus its labels and grades.
     """
 
     inside: GradedBets
@@ -236,19 +235,19 @@ class GradedDifference:
         *,
         horizon: int | None = None,
     ) -> GradedDifference:
-        """Return before the first label.
+        """Return the state before the first label.
 
         Parameters
         ----------
         sizes : (int, int)
             Units inside and outside.
         grade_sums : pair of floats, or of (R,) arrays
-            Of all units inside and outside.
+            Sums over all units inside and outside.
         alpha, horizon
-            As in `GradedBets`; the horizon is of each group.
+            As in `GradedBets`; each group has this horizon.
         edge : pair of (G,) arrays in [0, 1], ascending
-            The largest mean inside that the null allows, where the mean outside is at least so
-            much; such as from `allow_chance`.
+            The largest mean inside that the null allows for each least mean outside, for example
+            from `allow_chance`.
         """
         above, below = edge
         inner = GradedBets.begin(above, sizes[0], grade_sums[0], alpha, horizon=horizon)
@@ -258,7 +257,7 @@ class GradedDifference:
     def update(
         self, label: ArrayLike, grade: ArrayLike, *, inside: bool, bet: bool = True
     ) -> GradedDifference:
-        """Return after one more label; which group it is of may depend on all labels before it."""
+        """Return the state after one more label, whose group may depend on all earlier labels."""
         if inside:
             return replace(self, inside=self.inside.update(label, grade, bet=bet))
         label, grade = (1.0 - np.asarray(x, dtype=float) for x in (label, grade))
@@ -275,17 +274,17 @@ class GradedDifference:
 def allow_chance(sizes: tuple[int, int], level: float, steps: int = 200) -> tuple[Floats, Floats]:
     """Return edge of the null that labels of all units would not tell the groups apart.
 
-    The labels of two groups without a difference differ by chance. The null allows what Fisher's
-    exact test of all labels, one-sided, would not reject.
+    The labels of two equal groups differ by chance. The null allows all pairs of means that
+    Fisher's one-sided exact test of all labels would not reject.
 
     Parameters
     ----------
     sizes : (int, int)
         Units inside and outside, each labelled 0 or 1.
     level : float in (0, 1)
-        Of that test.
+        Level of that test.
     steps : int
-        Most means outside that are tried; the edge is that of the worse end of each step.
+        Most means outside to try; each step takes the edge of its worse end.
     """
     from scipy.stats import hypergeom
 
@@ -300,7 +299,7 @@ def allow_chance(sizes: tuple[int, int], level: float, steps: int = 200) -> tupl
         low, high = np.where(p > level, middle, low), np.where(p > level, high, middle - 1)
     edge = low / inside, first[:-1] / outside
     for means in edge:
-        means.flags.writeable = False  # whoever asks again gets the same arrays
+        means.flags.writeable = False  # a repeated call returns the same arrays
     return edge
 
 
@@ -315,25 +314,25 @@ def find_interval(
     horizon: int | None = None,
     steps: int = 1000,
 ) -> tuple[Floats, Floats]:
-    """Return interval of the mean of a group's labels, which may be looked at after every label.
+    """Return interval of the mean of a group's labels, valid at every number of labels.
 
     Parameters
     ----------
     labels, grades : (T,) or (R, T) arrays in [0, 1]
-        Of the labelled units, in the order in which they were drawn.
+        Labels and grades of the labelled units, in the order of their draws.
     size : int
         Units in the group, labelled or not.
     grade_sum : float or (R,) array
         Sum of the grades of all units.
     alpha : float in (0, 1)
-        Chance that the mean is ever outside, at most; half of it at each end.
+        Largest chance that the mean is ever outside, half at each end.
     fair : bool, or (T,) bool array
-        Whether each unit was drawn at random from all of the group without a label; others are
-        counted, not bet on.
+        Whether each unit was drawn at random from all units of the group without a label; others
+        are counted, not bet on.
     horizon : int, optional
-        About how many labels there will be; narrower where that is so, and valid anyway.
+        Approximate number of labels in the end: the interval is narrower near it, and always valid.
     steps : int
-        Means between 0 and 1 that are tried; ends are rounded outwards to them.
+        Number of means between 0 and 1 to try; ends are rounded outwards to these.
 
     Returns
     -------
@@ -355,7 +354,7 @@ def find_interval(
         for label, grade, bet in zip(one.T, two.T, is_fair, strict=True):
             bets = bets.update(label, grade, bet=bool(bet))
             best = np.maximum(best, bets.log_wealth)
-        # wealth falls along the means, so what is refuted comes first
+        # wealth falls along the means, so refuted means come first
         count = (best >= np.log(2.0 / alpha)).sum(axis=1)
         ends.append(grid[np.maximum(count - 1, 0)])
     return ends[0], 1.0 - ends[1]

@@ -1,4 +1,4 @@
-"""Runs at risk: whether something that happens during runs goes with how they end."""
+"""Runs at risk: test whether events during runs are associated with how the runs end."""
 
 from __future__ import annotations
 
@@ -18,39 +18,40 @@ NEVER = np.iinfo(np.int32).max
 DRAWS = 999
 """The least adjusted p-value is 0.001; p near 0.1 is known to 0.01."""
 MIN_RUNS = 10
-"""Runs with, and without, something below which it is not tested: no test of fewer finds much."""
+"""Fewest runs with and without a behaviour to test it: tests of fewer find little."""
 _LAST = 50
-"""Steps that are looked at: few runs go on, and each costs its draws."""
+"""Steps to test: few runs last longer, and each step costs draws."""
 _CELLS = 1 << 22
 """Drawn outcomes in memory at once: 4 MB, and 16 MB as numbers."""
 _ROUNDING = 1e-6
-"""Standard deviation of sums of failures that is none."""
+"""Standard deviation of sums of failures that counts as 0."""
 _MANY = 256
-"""Runs of a stratum from which it is permuted alone, not run by run with all others."""
+"""Fewest runs of a stratum to permute it alone, not run by run with all others."""
 _ROUNDS, _CLOSE = 50, 1e-6
 """Of the fit of levels, which takes some ten rounds, and where it stops."""
 
 
 @dataclass(frozen=True)
 class RiskContrasts:
-    """Associations of behaviours with failing, and how sure they are.
+    """Associations of behaviours with failing, with their p-values.
 
     Attributes
     ----------
     runs, failed, expected : float64 arrays, shape (1 + landmarks, L)
-        First row: runs in which something happened before their last step, while runs of both
-        outcomes of their stratum went on, those of them that failed, and that are expected to. Then
-        for each landmark the same of runs that still went on, and in which it had happened by then.
+        First row: runs in which a behaviour happened before the last step, while runs of both
+        outcomes of the stratum went on; the number of these that failed; and the expected number.
+        Then the same for each landmark: runs that still went on, with the behaviour by then.
     rest, rest_failed : float64 arrays, shape (1 + landmarks, L)
-        Runs at the landmark in which it had not happened.
+        Runs at the landmark without the behaviour so far.
     at_risk, at_risk_failed : int64 arrays, shape (1 + landmarks,)
-        Runs that still went on in strata of both outcomes; in the first row, after the first step.
+        Runs that still went on in strata with both outcomes; in the first row, after the first
+        step.
     z : float64 array, shape (1 + landmarks, L)
         Excess of failures in standard deviations; NaN where not tested.
     p : float64 array, shape (1 + landmarks, L)
-        Adjusted for everything tested; NaN likewise.
+        Adjusted for all tests; NaN where not tested.
     bar : float
-        The least absolute z that has an adjusted p-value of at most the level.
+        The least absolute z with an adjusted p-value of at most the level.
     spread : float64 array, shape (1 + landmarks,)
         Sum of the variances of the outcomes of runs at risk.
     """
@@ -80,41 +81,41 @@ def contrast_runs(
     *,
     sums: bool = True,
 ) -> RiskContrasts:
-    """Test what happens during runs against how they end, among runs that go on equally long.
+    """Test whether behaviours during runs go with failing, among runs that go on equally long.
 
     Parameters
     ----------
     first : int32 array, shape (L, n)
-        Step, from 1, at which each of L things first happens in each run; `NEVER`.
+        Step, from 1, at which each of L behaviours first happens in each run, or `NEVER`.
     length : int64 array, shape (n,)
         Steps of each run.
     failed : bool array, shape (n,)
     strata : int64 array, shape (n,)
-        Runs that are compared: those of one task.
+        Runs of the same task, which are compared with each other.
     levels : int64 array, shape (n,)
-        Who ran; outcomes of one stratum are exchangeable but for each one's level.
+        The agent of each run; outcomes in a stratum are exchangeable except for the agents' levels.
     landmarks : tuple of int
-        Steps after which runs that still go on are compared by what happened up to there.
+        Steps after which runs that still go on are compared by their behaviour so far.
     level : float
         Family-wise error level, in (0, 1).
     rng : numpy.random.Generator
     sums : bool
-        Whether to test the sums over all steps, and not the landmarks alone.
+        Whether to test the sums over all steps in addition to the landmarks.
 
     Notes
     -----
-    Runs that succeed stop, so that whatever takes time happens more often in those that fail. At
-    each step, only runs that go on after it are compared: the failures of those in which something
-    happens with what the failures of their stratum at risk give. What happens in the last step of a
-    run is not compared, because it may be the ending itself. Summed over steps, that
-    is a log-rank test (Mantel 1966; Andersen and Gill 1982, doi:10.1214/aos/1176345976); at a
-    landmark it is that of Anderson, Cain and Gelber 1983 (doi:10.1200/JCO.1983.1.11.710). Given the
-    number of failures in a stratum at risk, they are dealt out anew with odds that are each one's
-    level, fitted by conditional likelihood; what the levels explain is taken out of the statistic
-    (the efficient score). Draws are kept from step to step until a run of the stratum ends. The
-    adjusted p-values are of the largest statistic of all in the same draws (Westfall and Young
-    1993), half of the level for sums and half for landmarks; with several `levels` they are
-    asymptotic in the number of strata.
+    Runs that succeed stop, so any behaviour that takes time happens more often in failing runs.
+    Each step therefore compares only runs that go on after it: the failures of runs with the
+    behaviour, against the expected failures of their stratum at risk. Behaviour in the last step of
+    a run is not compared, because it may be the ending itself. Summed over steps, this is a
+    log-rank test (Mantel 1966; Andersen and Gill 1982, doi:10.1214/aos/1176345976); at a landmark
+    it is the test of Anderson, Cain and Gelber 1983 (doi:10.1200/JCO.1983.1.11.710). Given the
+    number of failures in a stratum at risk, failures are dealt out anew. Their odds are the agents'
+    levels, fitted by conditional likelihood. The statistic leaves out the part that the levels
+    explain (the efficient score). Draws are kept from step to step until a run of the stratum ends.
+    The adjusted p-values compare with the largest statistic of all in the same draws (Westfall and
+    Young 1993), with half of the level for sums and half for landmarks; with several `levels` they
+    are asymptotic in the number of strata.
     """
     last = min(_LAST, int(length.max(initial=0)))
     steps = [k for k in range(2, last + 1) if sums or k - 1 in landmarks]
@@ -143,7 +144,7 @@ def contrast_runs(
     is_tested[1:] &= counts["rest"][1:] >= MIN_RUNS
     statistics = _draw_statistics(sets, weights, shape, len(length), rng)
     spread = statistics[1:].std(axis=0)
-    # what all runs of a stratum share varies by rounding alone
+    # a behaviour that all runs of a stratum share varies only by rounding
     is_tested &= spread > _ROUNDING
     z = np.where(is_tested, statistics / np.where(is_tested, spread, 1.0), 0.0)
     p, bar = _adjust(z, is_tested, level)
@@ -183,7 +184,7 @@ class _RiskSet:
         Sorted by stratum.
     failed, expected, variance : float64 arrays, shape (m,)
     changed : bool array, shape (strata,)
-        Strata that are not as they were a step before.
+        Strata that differ from the step before.
     """
 
     def __init__(self, rows: Ints, strata: Ints, failed: Bools, levels: Ints, odds: Floats) -> None:
@@ -202,7 +203,7 @@ class _RiskSet:
         self.variance = self.expected * (1 - self.expected)
 
     def _fit_levels(self) -> None:
-        """Fit odds of each level by conditional likelihood: failures of each are as many."""
+        """Fit odds of each level by conditional likelihood, to match the level's failures."""
         count = len(self.odds)
         seen = np.bincount(self.levels, self.failed, minlength=count)
         for _ in range(_ROUNDS):
@@ -215,7 +216,7 @@ class _RiskSet:
                 break
 
     def _find_chances(self) -> None:
-        """Find the chance that a run fails, given how many failures are left from it on."""
+        """Find the chance that a run fails, given the number of failures from this run on."""
         width, most = int(self.size.max(initial=0)), int(self.total.max(initial=0))
         odds = np.zeros((len(self.size), width))
         odds[self.home, self.place] = self.odds[self.levels]
@@ -239,7 +240,7 @@ class _RiskSet:
         self.chances, self.expected = chances, expected[self.home, self.place]
 
     def take_out_levels(self, on: Floats) -> Floats:
-        """Return weights of runs whose sum of failures does not depend on how levels are fitted."""
+        """Return weights of runs whose sum of failures does not depend on the fitted levels."""
         if self.chances is None or not len(self.rows):
             return on
         dummies = (self.levels[None] == np.unique(self.levels)[:, None]).astype(float)
@@ -256,7 +257,7 @@ class _RiskSet:
         return np.asarray(values - means[:, self.home])
 
     def draw(self, draws: int, rng: np.random.Generator) -> tuple[Ints, Bools]:
-        """Return the runs of strata that changed, and outcomes dealt out among them."""
+        """Return the runs of changed strata, and outcomes dealt out among these runs."""
         strata = np.flatnonzero(self.changed)
         if self.chances is None and self.size.max() > _MANY:
             # long strata are few

@@ -14,12 +14,12 @@ import numba
 
 
 def share_rows(run: Callable[[int, int], object], rows: int) -> None:
-    """Have all rows done, by as many threads as numba may use in the caller's.
+    """Process all rows with as many threads as numba may use in the calling thread.
 
     Parameters
     ----------
     run : callable
-        Does the rows ``range(first, rows, step)``, the arguments being ``first`` and ``step``. Rows
+        Called with ``first`` and ``step``, it processes the rows ``range(first, rows, step)``. Rows
         must not depend on each other.
     rows : int
     """

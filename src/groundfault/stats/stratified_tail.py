@@ -12,13 +12,13 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 LOG_FLOOR = math.log(1e-30)
-"""Smaller probabilities are given as this one."""
+"""Floor for probabilities: smaller ones are returned as this value."""
 
 # atoms further out weigh less than `LOG_FLOOR` together, also for skewed distributions
 _DEVIATIONS = 12.0
 _ATOMS = 48  # and so many more, for strata where the deviation is below one
-# so many tails of one process take as long without a compiler as loading it and compiling; what
-# they are is the same to the last bit
+# this many tails in one process take as long without a compiler as loading and compiling; both
+# ways agree to the last bit
 _WORTH_COMPILING = 20_000
 _tails = count()
 # convolutions of more strata take long at any rate
@@ -26,7 +26,7 @@ _FEW_STRATA = 32
 
 
 def log_tail(errors_on: int, on: Ints, errors: Ints, size: Ints) -> float:
-    """Return log probability of so many errors on a slice, or more.
+    """Return log probability of at least this many errors on a slice.
 
     Parameters
     ----------
@@ -99,18 +99,18 @@ def _convolve(a: Floats, b: Floats) -> Floats:
 def log_tail_of_losses(
     total: float, step: float, on: Ints, home: Ints, values: Floats, counts: Ints
 ) -> float:
-    """Return log probability that a slice's losses sum to so much or more, by a double saddlepoint.
+    """Return log probability of a slice's losses reaching a sum, by a double saddlepoint.
 
     Parameters
     ----------
     total : float
         Losses summed over the slice.
     step : float
-        What losses are whole multiples of; 0 where there is none.
+        Losses are whole multiples of this number; 0 without a grid.
     on : int64 array, shape (H,)
         Units on the slice, of each stratum.
     home, values, counts : arrays, shape (V,)
-        The population as a histogram: stratum, loss, and units that have it.
+        The population as a histogram: stratum, loss, and number of units.
 
     Returns
     -------
@@ -119,10 +119,10 @@ def log_tail_of_losses(
 
     Notes
     -----
-    Sums over samples without replacement as sums of independent indicators, conditional on the
-    count of each stratum: Robinson 1982, doi:10.1214/aos/1176345807; the tail by Skovgaard 1987,
-    doi:10.2307/3214216, with the continuity correction of half a step. Relative error a few per
-    cent, more near the largest sum that there is.
+    Sums over samples without replacement are treated as sums of independent indicators, conditional
+    on the count of each stratum: Robinson 1982, doi:10.1214/aos/1176345807; the tail is by
+    Skovgaard 1987, doi:10.2307/3214216, with a continuity correction of half a step. The relative
+    error is a few per cent, and larger near the largest possible sum.
     """
     from groundfault.stats import tail_kernels
 

@@ -134,7 +134,7 @@ def log_tail_of_losses(
 def _log_p_of_largest(
     on: Ints, size: Floats, home: Ints, values: Floats, counts: Ints
 ) -> float:  # pragma: no cover - compiled
-    """Log probability of the largest sum there is: what no tail is smaller than."""
+    """Compute the log probability of the largest possible sum, a lower bound of all tails."""
     left = on.astype(np.float64)
     log_p = 0.0
     for h in range(len(on)):
@@ -156,7 +156,7 @@ def _log_choose(n: float, k: float) -> float:  # pragma: no cover - compiled
 def _tilt(
     tilt: float, odds: Floats, on: Ints, size: Floats, home: Ints, values: Floats, counts: Ints
 ) -> tuple[float, float, float, float]:  # pragma: no cover - compiled
-    """Expected sum, its slope, log determinant and cumulant at a tilt; solves ``odds`` for it."""
+    """Solve ``odds`` at a tilt: expected sum, its slope, log determinant and cumulant."""
     strata = len(on)
     free = np.zeros(strata, dtype=np.bool_)
     for h in range(strata):
@@ -204,7 +204,7 @@ def _tilt(
 
 @njit(cache=True, nogil=True)
 def _log_normal_tail(x: float) -> float:  # pragma: no cover - compiled
-    """Log of the upper tail of the standard normal."""
+    """Compute the log of the upper tail of the standard normal."""
     if x < 30:
         return math.log(0.5 * math.erfc(x / math.sqrt(2.0)))
     return -x * x / 2 - math.log(x * math.sqrt(2 * math.pi))
