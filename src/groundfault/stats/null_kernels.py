@@ -122,7 +122,7 @@ def pool(
 ) -> None:  # pragma: no cover - compiled
     """Sum the mass of atoms between thresholds, in partial sums that do not depend on threads.
 
-    ``thresholds`` ends with infinity. Thresholds before ``lookup[c]`` are not above sizes of cell c.
+    ``thresholds`` ends with infinity. Those before ``lookup[c]`` do not exceed sizes in cell c.
     """
     levels = len(thresholds) - 1
     top = thresholds[levels - 1]
@@ -131,9 +131,7 @@ def pool(
         row = hist[c]
         for u in range(c * len(n) // CHUNKS, (c + 1) * len(n) // CHUNKS):
             first, atoms = offset[u], offset[u + 1] - offset[u]
-            if (
-                effect == 0
-            ):  # `score_one`, with constants of all atoms computed before the loop
+            if effect == 0:  # `score_one`, with constants of all atoms computed before the loop
                 centre, rise = n[u] * start[u] - on[u] * total[u], n[u] * step[u]
                 scaled = on[u] * (n[u] - on[u]) * unit
                 for i in range(atoms):

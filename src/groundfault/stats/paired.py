@@ -90,7 +90,7 @@ def change(
     Examples
     --------
     >>> [round(float(end[0]), 3) for end in change([12], [20], [100], 0.95)]
-    [0.029, 0.206]
+    [0.033, 0.203]
     """
     from scipy.special import ndtri
 
