@@ -63,11 +63,14 @@ def _describe_networks(wrong: Mapping[str, Bools]) -> PaperTable:
     lines = []
     for model, errs in wrong.items():
         here: dict[str, Value] = {"keys": errs.size}
-        here |= {key: float(share(errs)) for key, share in shares.items()}
+        known = shares if errs.shape[1] == len(words) else shares.keys() - {"digits", "words"}
+        here |= {key: float(shares[key](errs)) for key in known}
         lines.append(PaperRow(model, here))
     note = (
         "Every prompt was asked once, greedily. number_words never saw a number as a word in its "
-        "training; control saw everything, for as long."
+        "training; control saw everything, for as long. SmolLM2 is a pretrained chat model, "
+        "SmolLM2-135M-Instruct, whose recorded answers to other questions are used: 40 short ones "
+        "with typos, in capitals and behind sentences beside the point."
     )
     return PaperTable("What the networks get wrong", note, columns, tuple(lines))
 
@@ -94,9 +97,10 @@ def _compare_policies(
         lines.append(PaperRow(policy, here))
     note = (
         f"Unique failing prompts, and their tasks: means of {settings['seeds']} runs, each with "
-        f"{settings['bank']} tasks drawn from {settings['tasks']}, the same for all policies; ours "
+        f"{settings['bank']} tasks drawn from {settings['tasks']} (SmolLM2: 40), the same for all "
+        "policies; ours "
         f"is {DEFAULT}; paired differences with Student's 95 % intervals over runs. They speak of "
-        "these two networks and tasks like these."
+        "these models and tasks like these."
     )
     return PaperTable(f"{budget} queries", note, columns, tuple(lines))
 

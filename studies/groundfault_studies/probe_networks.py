@@ -1,17 +1,20 @@
 """Probe policies on real networks: failing prompts that each of them finds with the same budget.
 
-Two small language models answer every prompt of a bank and a grammar once, on this machine. All
-policies are then played on what they answered, so each sees a real model, and costs nothing."""
+Two small language models answer every prompt of a bank and a grammar once, on this machine; of a
+pretrained chat model the answers are recorded. All policies are then played on these answers, so
+each sees a real model, and costs nothing."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from groundfault import models
@@ -40,6 +43,9 @@ QUICK_TASKS, QUICK_BANK = 24, 16
 """Tasks that are answered, and how many of them a run draws."""
 BUDGETS = (90, 192)
 SEEDS, QUICK_SEEDS = 100, 20
+
+RECORDED, _RECORDED_SIZES = "SmolLM2", (3, 5)
+"""Its tasks, in three wordings and with five sentences before: see `read_recorded`."""
 
 _BATCH = 3
 _SEEDS_A_PART = 20
@@ -94,6 +100,7 @@ def study(
         lacking: tuple[str, ...] = ()
     except MissingExtraError as error:
         wrong, lacking = {}, (f"answers of the networks: {error}",)
+    wrong[RECORDED] = read_recorded()
     rows = resume_parts(_list_runs(wrong, size, seeds), play_seeds, place, jobs, progress)
     settings: dict[str, Any] = {
         "tasks": count,
@@ -108,7 +115,7 @@ def study(
         "Which policy finds more failing prompts of real networks",
         SOURCE,
         settings,
-        tables.make_tables(rows, wrong, settings) if wrong else (),
+        tables.make_tables(rows, wrong, settings),
         lacking,
     )
 
@@ -157,6 +164,7 @@ def play_seeds(
         The first, and the one after the last.
     """
     sizes, plan = tuple(len(group.options) for group in GRAMMAR.groups), Plan(seed=0)
+    sizes = _RECORDED_SIZES if model == RECORDED else sizes
     rows = []
     for seed in range(*seeds):
         drawn = stream(seed, "probe networks").choice(len(wrong), size, replace=False)
@@ -167,10 +175,26 @@ def play_seeds(
         )
         # a repeat is no discovery
         failing = np.unique(keys[here[keys]])
-        tasks = len(np.unique(failing // len(GRAMMAR)))
+        tasks = len(np.unique(failing // wrong.shape[1]))
         row = {"model": model, "policy": policy, "budget": budget, "seed": seed}
         rows.append(row | {"keys": len(failing), "tasks": tasks})
     return rows
+
+
+def read_recorded() -> Bools:
+    """Where SmolLM2-135M-Instruct errs: shape (40 tasks, 15 prompts of each).
+
+    Forty short questions, plain, with typos and in capitals, each alone or behind one of the four
+    distractors of `groundfault_lab.probes.perturbations`. Asked greedily, 14 tokens at most, by
+    scripts/smollm2_answers.py after "Answer with the answer alone.". Right is an answer that holds
+    the key as a word.
+    """
+    table = pl.read_parquet(Path(__file__).with_name("smollm2_answers.parquet"))
+    wrong = [
+        re.search(rf"(?i)\b({row['key']})\b", row["answer"]) is None
+        for row in table.iter_rows(named=True)
+    ]
+    return np.array(wrong).reshape(-1, int(np.prod(_RECORDED_SIZES)))
 
 
 _OPEN: dict[Path, models.Target] = {}

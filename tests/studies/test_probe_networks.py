@@ -88,6 +88,20 @@ def test_policies_without_repeats_get_to_the_end_of_a_bank() -> None:
     assert by_policy["gp"]["m found"] == by_policy[DEFAULT]["m found"]
 
 
+def test_recorded_answers_of_smollm2_are_a_landscape_of_their_own() -> None:
+    wrong = probe_networks.read_recorded()
+    assert wrong.shape == (40, 15)
+    assert wrong.mean() == pytest.approx(0.678, abs=0.001)
+    # the shortcut, a wrong answer that somebody said, misleads it more than a link does
+    assert wrong[:, 2::5].mean() > wrong[:, 4::5].mean() + 0.2
+    rows = probe_networks.play_seeds("SmolLM2", wrong, 30, "uniform", 90, (0, 2))
+    assert all(40 < row["keys"] < 80 and row["tasks"] <= 30 for row in rows)
+    settings = {"budgets": [], "seeds": 2, "bank": 30, "tasks": 60}
+    [described] = make_tables(rows, {"SmolLM2": wrong}, settings)
+    assert described.rows[0].here["keys"] == 600
+    assert "digits" not in described.rows[0].here
+
+
 @needs_data
 @pytest.mark.slow
 def test_the_study_plays_what_was_answered_before(tmp_path: Path) -> None:
