@@ -22,6 +22,7 @@ from typing import Any
 import yaml
 
 from groundfault import readers
+from groundfault.readers.log import stack
 from groundfault.readers.safely import Archive
 
 ROOT = Path(__file__).parents[1]
@@ -134,12 +135,13 @@ def compare(folder: Path) -> Iterator[Line]:
         if name not in COUNTS:
             continue
         client = path.relative_to(folder).parts[0]
-        rows = list(readers.read(path).observations)
+        tables = [table for table, _ in readers.read(path).tables()]
+        rows = list(stack(tables).select("scorer", "status", "value").iter_rows(named=True))
         for scorer, tool in COUNTS[name](path).items():
             # a row without a scorer is an answer that none of them scored
-            mine = [row for row in rows if row.scorer in (scorer, "")]
-            values = [row.value for row in mine if row.value is not None]
-            statuses = Counter(str(row.status) for row in mine)
+            mine = [row for row in rows if row["scorer"] in (scorer, "")]
+            values = [row["value"] for row in mine if row["value"] is not None]
+            statuses = Counter(row["status"] for row in mine)
             yield Line(
                 client,
                 path.suffix if name != "inspect" else f"{path.parent.name}, {path.suffix}",

@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from groundfault import InputError, readers
@@ -55,7 +54,7 @@ def double(path: Path) -> bool:
 
 def read(name: str, path: Path) -> list[Any]:
     log: Log = readers.get(name).read(path)
-    return [msgspec.to_builtins(row, enc_hook=str) for row in log.observations]
+    return [row for table, _ in log.tables() for row in table.rows()]
 
 
 def test_a_reader_takes_the_last(sample: tuple[str, list[Path]]) -> None:

@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import groundfault
@@ -70,8 +71,8 @@ class _New(dict[str, Path]):
 def count(path: Path, pattern: str) -> Counter[tuple[str, str, float | None]]:
     """Rows of each scorer, status and value, of the one log of a pattern."""
     (log,) = path.rglob(pattern)
-    observations = readers.read(log).observations
-    return Counter((row.scorer, str(row.status), row.value) for row in observations)
+    tables = [table for table, _ in readers.read(log).tables()]
+    return Counter(pl.concat(tables).select("scorer", "status", "value").iter_rows())
 
 
 def test_runs_of_inspect_are_epochs_of_one(folders: Folders) -> None:

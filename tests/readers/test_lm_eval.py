@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 
 from groundfault import readers
 from groundfault.errors import InputError
-from groundfault.readers.log import Observation
+from groundfault.readers import lm_eval
+from groundfault.readers.log import COLUMNS, ORIGIN, Log, Observation
 
 Rows = list[dict[str, Any]]
 
@@ -38,7 +40,19 @@ def edit_rows(path: Path, change: Callable[[Rows], Rows]) -> Path:
 
 
 def observations(path: Path) -> list[Observation]:
-    return list(readers.read(path).observations)
+    return list_rows(readers.read(path))
+
+
+def list_rows(log: Log) -> list[Observation]:
+    """The rows of a log's tables, with the attributes and measurements that each has."""
+    rows = []
+    for table, measured in log.tables():
+        for cells in table.drop(ORIGIN).iter_rows(named=True):
+            other = {n: v for n, v in cells.items() if n not in COLUMNS and v is not None}
+            own = {name: other.pop(name) for name in measured if name in other}
+            known = {name: cells[name] for name in COLUMNS}
+            rows.append(Observation(**known, attributes=other, measured=own))
+    return rows
 
 
 def test_every_document_has_one_row_a_metric(shared: Path) -> None:
@@ -55,7 +69,7 @@ def test_the_results_file_names_model_and_version_and_tells_what_is_missing(shar
     log = readers.read(
         next((shared / "real/native_logs/lm_eval/eee_math_perturbed").glob("samples_*"))
     )
-    first = next(iter(log.observations))
+    first = list_rows(log)[0]
     assert log.harness == "lm_eval 0.4.9.2"
     assert first.model == "RylanSchaeffer/mem_Qwen3-93M_minerva_math_rep_0_sbst_1.0000_epch_1_ot_1"
     assert (first.task, first.attributes["level"], first.target) == (
@@ -66,7 +80,6 @@ def test_the_results_file_names_model_and_version_and_tells_what_is_missing(shar
     assert (
         first.prompt == first.attributes["problem"]
     )  # the document's own question, without its frame
-    list(log.observations)
     assert log.notes == ["holds 10 of the 5,000 documents that were evaluated"]
 
 
@@ -120,7 +133,7 @@ def test_two_filters_are_two_scorers(folder: Path) -> None:
         ],
     )
     log = readers.read(path)
-    read = list(log.observations)
+    read = list_rows(log)
     assert [o.scorer for o in read] == ["exact_match,strict-match"] * 40 + [
         "exact_match,flexible-extract"
     ] * 40
@@ -168,7 +181,7 @@ def test_what_has_no_number_a_document_is_noted(folder: Path, metric: str) -> No
         lambda rows: [r | {"metrics": [metric], metric: value} for r in rows],
     )
     log = readers.read(path)
-    assert {(o.status, o.value) for o in log.observations} == {("missing", None)}
+    assert {(o.status, o.value) for o in list_rows(log)} == {("missing", None)}
     assert len(log.notes) == 1
 
 
@@ -180,7 +193,7 @@ def test_a_limit_is_noted(folder: Path) -> None:
     results.chmod(0o644)
     results.write_text(json.dumps(content))
     log = readers.read(samples(folder, "add_gen"))
-    list(log.observations)
+    list_rows(log)
     assert log.notes == ["limited: 40 of 5,000 documents were evaluated"]
 
 
@@ -188,7 +201,7 @@ def test_without_results_the_folder_names_the_model(folder: Path) -> None:
     """As the folders of the Open LLM Leaderboard do; and it is said."""
     next(folder.glob("results_*.json")).unlink()
     log = readers.read(samples(folder, "add_mc"))
-    assert {o.model for o in log.observations} == {"org/tiny"}
+    assert {o.model for o in list_rows(log)} == {"org/tiny"}
     assert "taken from its folder" in log.notes[0]
 
 
@@ -226,7 +239,7 @@ def test_bad_files_give_one_line(folder: Path) -> None:
     for bad in (whole[:5000], b"[1, 2]\n", b'{"doc": {}}\n', b"\xff\xfe\x00"):
         path.write_bytes(bad)
         with pytest.raises(InputError, match=path.name):
-            list(readers.read(path, "lm_eval").observations)
+            list(readers.read(path, "lm_eval").tables())
 
 
 @pytest.mark.parametrize(
@@ -277,3 +290,42 @@ def test_a_choice_is_the_likeliest_and_its_share_a_softmax(
     (one,) = observations(path)
     assert (one.value, one.answer, one.logprob) == (1.0, answer, logprob)
     assert one.confidence == (confidence if confidence is None else pytest.approx(confidence))
+
+
+def test_rows_are_read_by_columns_as_one_by_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of layouts that change from row to row, and values that are no numbers."""
+    rng = random.Random(1)
+    odd_pairs = [["nan", "True"], ["-inf", "False"], ["-1", "maybe"], ["-1"], "ab", [-1, True]]
+    odd_values = [0, True, None, "1", [0, 1], 10**400, 0.25]
+
+    def disturb(rows: Rows) -> Rows:
+        rows = [json.loads(json.dumps(row)) for row in rows * 9]
+        for row in rows:
+            if rng.random() < 0.2:
+                rng.choice([row, row, row["doc"]])[rng.choice(list(row))] = rng.choice(odd_values)
+                row["doc_id"] = rng.randrange(99)
+            if rng.random() < 0.1 and isinstance(row["filtered_resps"], list):
+                row["filtered_resps"] = [rng.choice(odd_pairs), *row["filtered_resps"][1:]]
+        return rows
+
+    for task in ("add_mc", "add_gen"):
+        path = edit_rows(samples(folder, task), disturb)
+        log = readers.read(path)
+        by_columns = list_rows(log)
+        with monkeypatch.context() as patch:
+            patch.setattr(lm_eval, "_BATCH", 1)
+            again = readers.read(path)
+            assert list_rows(again) == by_columns
+        assert again.notes == log.notes
+        assert len({o.scorer for o in by_columns}) > 1
+
+
+def test_a_number_beyond_any_float_is_no_log_likelihood(folder: Path) -> None:
+    """It ended in a traceback."""
+    path = edit_rows(
+        samples(folder, "add_mc"),
+        lambda rows: [r | {"filtered_resps": [[10**400, "True"], ["-1", "False"]]} for r in rows],
+    )
+    assert {o.logprob for o in observations(path)} == {None}

@@ -569,6 +569,6 @@ def test_nonsense_is_one_line(tmp_path: Path, name: str, bad: bytes) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(bad)
     with pytest.raises(InputError) as error:
-        list(readers.read(path, name).observations)
+        list(readers.read(path, name).tables())
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)

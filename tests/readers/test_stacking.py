@@ -20,7 +20,7 @@ TABLES = [
 def test_packed_rows_are_the_tables_one_under_the_other(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "_CHUNK", most)
+    monkeypatch.setattr(log, "CHUNK", most)
     packed = PackedRows()
     assert not packed
     for table in TABLES:
@@ -71,7 +71,7 @@ def test_packed_parts_of_several_types_are_the_table_read_whole(
 ) -> None:
     rows = [Observation(f"q{i}", 1.0, attributes={"x": x}) for i, x in enumerate(VALUES[case])]
     ((whole, _),) = Log(rows).tables()
-    monkeypatch.setattr(log, "_CHUNK", 2)
+    monkeypatch.setattr(log, "CHUNK", 2)
     packed = PackedRows()
     for part, _ in Log(rows).tables():
         packed.add(part)

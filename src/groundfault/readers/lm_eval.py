@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import compress
-from math import exp, isfinite
+from functools import cached_property, lru_cache
+from itertools import accumulate, chain, compress, islice
+from math import exp, nan
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
 from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.readers.log import Log, Observation
-from groundfault.readers.safely import head, json_file, json_lines
+from groundfault.readers.log import CHUNK, Log, Observation, make_series, make_table
+from groundfault.readers.safely import head, json_file, json_lines, pause_collection
 from groundfault.readers.values import dig, drop_empty, list_names, listing, mapping, settle, text
 
 _NAME = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d:.-]+))?\.jsonl?")
 _NAMES = list_names("lm_eval")
-_GREEDY = ("False", "True", "false", "true")
-_NUMBERS = (bool, int, float, type(None))
+_NO_METRICS = frozenset(_NAMES["no_metrics"])
+_ANSWERS = ("resps", "filtered_resps")
+_GREEDY = frozenset(("False", "True", "false", "true"))
+_NUMBERS = frozenset((bool, int, float, type(None)))
+_Table = tuple[pl.DataFrame, frozenset[str]]
+# rows read column by column: their objects fit into a processor's cache
+_BATCH = 50
 _NO_ANSWER = "[invalid]"
 """The answer that the harness's regex filters return where nothing matches."""
 
@@ -100,17 +109,41 @@ class LmEval:
             notes.append(
                 f"no results file beside it names the model; taken from its folder: {model}"
             )
-        run = _Run(path, task, model, results, notes)
-        harness = f"lm_eval {results.lm_eval_version or ''}".strip()
-        settings = results.settings(task)
-        return Log(run.observations(), harness, notes, first_leads=True, settings=settings)
+        return _Samples(
+            path=path,
+            task=task,
+            model=model,
+            results=results,
+            harness=f"lm_eval {results.lm_eval_version or ''}".strip(),
+            notes=notes,
+            first_leads=True,
+            settings=results.settings(task),
+        )
+
+
+class _Request(TypedDict):
+    # none without a context, which is no choice
+    arg_0: Annotated[str, msgspec.Meta(min_length=1)]
+    arg_1: str
+
+
+# log-likelihood and is_greedy; NaN is not at most 0
+_Pair = tuple[Annotated[float, msgspec.Meta(le=0)], Literal["False", "True", "false", "true"]]
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
     """Return the rows of a samples file, which was one JSON list until the summer of 2024."""
     if head(path).startswith(b"["):
         return iter(json_file(path, list[dict[str, Any]]))
-    return json_lines(path, dict[str, Any])
+    first = next(json_lines(path, dict[str, Any]), {})
+    metrics = listing(first.get("metrics"))
+    if set(map(type, metrics)) != {str} or not _read_choices([first]):
+        return json_lines(path, dict[str, Any])
+    # multiple choice under the metrics of the first row, without the responses before the filter
+    fields: Any = dict.fromkeys(("doc_id", "doc", "target", "filter", *metrics), Any)
+    fields |= {"metrics": list[Literal[tuple(metrics)]], "arguments": dict[str, _Request]}  # type: ignore[misc]
+    fields["filtered_resps"] = Annotated[list[_Pair], msgspec.Meta(min_length=2)]
+    return json_lines(path, dict[str, Any], TypedDict("_Row", fields))  # type: ignore[operator]
 
 
 def _find_run(path: Path, task: str | None, date: str | None) -> tuple[str, _Results, list[str]]:
@@ -135,70 +168,106 @@ def _find_run(path: Path, task: str | None, date: str | None) -> tuple[str, _Res
     return task or path.stem, _Results(), []
 
 
-@dataclass
-class _Run:
+@dataclass(kw_only=True)
+class _Samples(Log):
+    """The samples of a task, read by columns: an object for each score would take half the time."""
+
+    observations: Iterable[Observation] = ()
     path: Path
     task: str
     model: str
     results: _Results
-    notes: list[str]
     ids: dict[str, Any] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
     documents: set[str] = field(default_factory=set)
+    position: int = 0
 
-    def observations(self) -> Iterator[Observation]:
-        for position, row in enumerate(_rows(self.path), 1):
-            yield from self._read_row(row, position)
+    def tables(self) -> Iterator[_Table]:
+        """Yield tables of some 50,000 scores, with their measured columns."""
+        rows = _rows(self.path)
+        while table := self._read_table(rows):
+            yield table
         self._note_size(len(self.documents))
         for metric, better in mapping(self.results.higher_is_better.get(self.task)).items():
             if better is False:
                 self.notes.append(f"{metric}: lower is better (--scale 1 0 reads it so)")
 
-    def _read_row(self, row: dict[str, Any], position: int) -> Iterator[Observation]:
-        if "doc_id" not in row:
-            raise InputError(
-                f"{self.path}, line {position} has no doc_id; is it a samples file of lm_eval?"
-            )
-        filter_name = self._filter(row)
-        names = row.get("metrics") or [key for key in row if key not in _NAMES["no_metrics"]]
-        metrics = {
-            name: row.get(name)
-            for name in (names if isinstance(names, list) else ())
-            if isinstance(name, str) and self._is_per_document(name, row.get(name))
+    def _read_table(self, rows: Iterator[dict[str, Any]]) -> _Table | None:
+        """Read the next rows as a table; None after the last."""
+        columns = _Columns()
+        with pause_collection():
+            while len(columns["value"]) < CHUNK and (batch := list(islice(rows, _BATCH))):
+                self._read_batch(batch, columns)
+            table = columns.make_table(self.model, self.task) if columns["value"] else None
+            columns.clear()
+        return table
+
+    def _read_batch(self, rows: list[dict[str, Any]], columns: _Columns) -> None:
+        """Add rows to the columns; rows of several layouts are added one by one."""
+        for position, row in enumerate(rows, self.position + 1):
+            if "doc_id" not in row:
+                raise InputError(
+                    f"{self.path}, line {position} has no doc_id; is it a samples file of lm_eval?"
+                )
+        scores, choices = self._read_scores(rows), _read_choices(rows)
+        if scores is None or choices is None:
+            for row in rows:
+                self._read_batch([row], columns)
+            return
+        for row in rows:
+            doc, prompt = mapping(row.get("doc")), _read_argument(row.get("arguments"), 0, 0)
+            columns["doc"].append(doc)
+            columns["example_id"].append(self._name_example(doc, row["doc_id"]))
+            columns["prompt"].append(_find_question(doc, prompt))
+        columns["position"] += range(self.position + 1, self.position + 1 + len(rows))
+        self.position += len(rows)
+        columns["scorer"] += [*scores] * len(rows)
+        columns["value"] += chain.from_iterable(zip(*scores.values(), strict=True))
+        columns["scores"] += [len(scores)] * len(rows)
+        for name, values in (choices or self._read_answers(rows)).items():
+            columns[name] += values
+
+    def _read_scores(self, rows: list[dict[str, Any]]) -> dict[str, list[Any]] | None:
+        """Return values by scorer; None where rows differ in their filter or metrics."""
+        named = [row.get("metrics") or [k for k in row if k not in _NO_METRICS] for row in rows]
+        filters = [row.get("filter") for row in rows]
+        alike = min(each.count(each[0]) for each in (named, filters)) == len(rows)
+        if len(rows) > 1 and (filters[0] is None or not alike):
+            return None
+        scores = {}
+        for name in [each for each in listing(named[0]) if isinstance(each, str)]:
+            values = [row.get(name) for row in rows]
+            are_numbers = {type(value) in _NUMBERS for value in values}
+            if len(are_numbers) > 1:
+                return None
+            if self._is_per_document(name, are_numbers.pop()):
+                scores[name] = values
+        filter_name = self._filter(rows[0])
+        end = "" if filter_name == "none" else f",{filter_name}"
+        return {name + end: values for name, values in scores.items()} or {"": [None] * len(rows)}
+
+    def _read_answers(self, rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+        """Return columns of rows that are no multiple choice: the answer is the only choice."""
+        responses, answers = ([_read_first(row.get(n)) for row in rows] for n in _ANSWERS)
+        # a task may say 0 where its filter found no answer, which may be an answer, too
+        lost = [
+            answer in self.fallbacks
+            and (answer == _NO_ANSWER or str(answer) not in (response or ""))
+            for answer, response in zip(answers, responses, strict=True)
+        ]
+        return {
+            "response": responses,
+            "target": [text(row.get("target")) for row in rows],
+            "is_lost": lost,
+            "parsed": [
+                None if row.get("filter", "none") == "none" else not is_lost
+                for row, is_lost in zip(rows, lost, strict=True)
+            ],
+            "label": answers,
+            "word": [""] * len(rows),
+            "log": [nan] * len(rows),
+            "choices": [1] * len(rows),
         }
-        doc, choices, measured = mapping(row.get("doc")), _Choices.of(row), {"position": position}
-        base = Observation(
-            self._name_example(doc, row["doc_id"]),
-            model=self.model,
-            task=self.task,
-            prompt=_find_question(doc, _read_argument(row.get("arguments"), 0, 0)),
-            target=choices.label(row.get("target")) if choices else text(row.get("target")),
-            attributes=doc,
-            measured=measured,
-        )
-        is_lost = choices is None and self._read_answer(base, row)
-        for metric, value in (metrics or {"": None}).items():
-            scorer = metric if filter_name == "none" or not metric else f"{metric},{filter_name}"
-            score = (None, Status.UNPARSED) if is_lost else settle(value)
-            observation = base.rescore(scorer, *score)
-            if choices:
-                choices.answer(observation)
-            yield observation
-
-    def _read_answer(self, base: Observation, row: dict[str, Any]) -> bool:
-        """Add response and filtered answer; return whether the filter found no answer.
-
-        A task may say 0 there, which may be an answer, too.
-        """
-        base.response, base.answer = (
-            _read_first(row.get(name)) for name in ("resps", "filtered_resps")
-        )
-        is_lost = base.answer in self.fallbacks and (
-            base.answer == _NO_ANSWER or str(base.answer) not in (base.response or "")
-        )
-        if row.get("filter", "none") != "none":
-            base.measured = {**base.measured, "parsed": not is_lost}
-        return is_lost
 
     @cached_property
     def fallbacks(self) -> frozenset[str]:
@@ -221,9 +290,9 @@ class _Run:
             return str(dig(filters[repeat], "name"))
         return "none" if repeat == 0 else f"filter {repeat + 1}"
 
-    def _is_per_document(self, metric: str, value: Any) -> bool:
+    def _is_per_document(self, metric: str, is_number: bool) -> bool:
         """Return whether a metric is a number of each document; what is none is noted."""
-        if metric != "bypass" and isinstance(value, _NUMBERS):
+        if metric != "bypass" and is_number:
             return True
         # metrics such as F1 leave a pair or list a row, from which the task's number is computed
         note = (
@@ -260,84 +329,140 @@ class _Run:
             self.notes.append("no samples")
 
 
-@dataclass
-class _Choices:
-    """The choices of one question and their log-likelihoods."""
+class _Columns(defaultdict[str, list[Any]]):
+    """Values of samples by column, those of their scores, and those of their choices.
 
-    labels: list[str]
-    words: list[str]
-    logs: list[float]
-    weights: list[float] | None
+    The columns ``scores`` and ``choices`` say how many of them each sample has.
+    """
 
-    @classmethod
-    def of(cls, row: dict[str, Any]) -> _Choices | None:
-        """Return the choices of a row; None where it is no multiple choice."""
-        responses = row.get("filtered_resps")
-        if not isinstance(responses, list) or len(responses) < 2:
-            return None
-        logs = _list_logs(responses)
-        if logs is None:
-            return None
-        requests = _list_requests(row.get("arguments"), len(responses))
-        words = [word for _, word in requests]
-        # acc_mutual_info requests every choice again without the question, to normalise by: a
-        # request with an empty context is no choice
-        asks = [context != "" for context, _ in requests]
-        if any(asks) and not all(asks):
-            words, logs = list(compress(words, asks)), list(compress(logs, asks))
-        if len(logs) < 2:
-            return None
-        labels = [word.strip() for word in words]
-        # with one continuation after several contexts, as in Winogrande, only numbers are distinct
-        distinct = len(set(labels)) == len(labels)
-        top = max(logs)
-        # the largest is subtracted: exp(-800), a usual sum over an answer, is 0 in floating point
-        weights = [exp(log - top) for log in logs] if isfinite(top) else None
-        numbers = [str(i) for i in range(len(labels))]
-        return cls(labels if distinct else numbers, words, logs, weights)
+    def __init__(self) -> None:
+        super().__init__(list)
 
-    def answer(self, observation: Observation) -> None:
-        """Add the model's choice by one metric, its log-likelihood, and its share by softmax."""
-        scores = self.logs
+    def make_table(self, model: str, task: str) -> _Table:
+        """Return a row for each score, and the names of the measured columns."""
+        docs = self["doc"]
+        rows = np.repeat(np.arange(len(docs)), self["scores"])
+        is_lost = np.array(self["is_lost"])[rows].tolist()
+        scores = [
+            (None, Status.UNPARSED) if no_answer else settle(value)
+            for value, no_answer in zip(self["value"], is_lost, strict=True)
+        ]
+        values, statuses = zip(*scores, strict=True)
+        own = {"scorer": self["scorer"], "value": values, "status": statuses}
+        same = {"model": model, "task": task, "epoch": 1}
+        cells = {name: [value] * len(docs) for name, value in same.items()}
+        cells |= {name: self[name] for name in ("example_id", "prompt", "response", "target")}
+        measured = [
+            {"position": i} if parsed is None else {"position": i, "parsed": parsed}
+            for i, parsed in zip(self["position"], self["parsed"], strict=True)
+        ]
+        return make_table(cells, docs, measured, rows, own | self._choose(rows))
+
+    def _choose(self, rows: NDArray[np.int64]) -> dict[str, Any]:
+        """Return the choice by each score with its log-likelihood, and its share by softmax."""
+        sizes, logs = np.array(self["choices"]), np.array(self["log"])
+        starts = np.cumsum(sizes) - sizes
         # acc_norm divides by the characters of a choice
-        if observation.scorer.startswith("acc_norm"):
-            lengths = [len(word.removeprefix(" ")) or 1 for word in self.words]
-            scores = [log / n for log, n in zip(scores, lengths, strict=True)]
-        choice = scores.index(max(scores))
-        observation.answer, observation.logprob = self.labels[choice], self.logs[choice]
-        if self.weights is not None:
-            observation.confidence = self.weights[choice] / sum(self.weights)
+        lengths = [len(word) - word.startswith(" ") or 1 for word in self["word"]]
+        is_norm = np.array([name.startswith("acc_norm") for name in self["scorer"]])
+        norm, plain = (_find_tops(scores, starts, sizes)[rows] for scores in (logs / lengths, logs))
+        picks = np.where(is_norm, norm, plain)
+        top = np.repeat(np.maximum.reduceat(logs, starts), sizes)
+        # the largest is subtracted: exp(-800), a usual sum over an answer, is 0 in floating point
+        with np.errstate(invalid="ignore"):
+            weights = list(map(exp, np.where(np.isfinite(top), logs - top, nan).tolist()))
+        # Python's exponential and sum: the last digit of NumPy's depends on the processor
+        ends = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
+        sums = np.array([sum(weights[start:end]) for start, end in ends])
+        return {
+            "answer": make_series("answer", self["label"], pl.String)[picks],
+            "logprob": pl.Series(logs[picks], nan_to_null=True),
+            "confidence": pl.Series(np.array(weights)[picks] / sums[rows], nan_to_null=True),
+        }
 
-    def label(self, target: Any) -> str | None:
-        """Return the target; where it is the number of a choice, the choice's text."""
-        word = text(target)
-        if word is None or not word.isdecimal() or len(word) >= 6 or int(word) >= len(self.labels):
-            return word
-        return self.labels[int(word)]
+
+def _find_tops(
+    scores: NDArray[np.float64], starts: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the place of the first largest score of each sample."""
+    tops = np.repeat(np.maximum.reduceat(scores, starts), sizes)
+    places = np.flatnonzero(~(scores < tops))
+    return places[np.searchsorted(places, starts)]
+
+
+def _read_choices(rows: list[dict[str, Any]]) -> dict[str, list[Any]] | None:
+    """Return columns of multiple choice, none of rows that are none; None where only some are."""
+    responses = [listing(row.get("filtered_resps")) for row in rows]
+    several = [len(each) > 1 for each in responses]
+    if not any(several):
+        return {}
+    # rows of several kinds are read again one by one
+    mixed: dict[str, list[Any]] | None = None if len(rows) > 1 else {}
+    logs = _list_logs(list(chain.from_iterable(responses))) if all(several) else None
+    if logs is None:
+        return mixed
+    sizes = list(map(len, responses))
+    contexts, words = _list_requests([row.get("arguments") for row in rows], sizes)
+    # acc_mutual_info requests every choice again without the question, to normalise by: a request
+    # with an empty context is no choice
+    asks = [context != "" for context in contexts]
+    if not all(asks) and any(asks):
+        words, logs = list(compress(words, asks)), list(compress(logs, asks))
+        sizes = [len(logs)]
+        if len(rows) > 1 or len(logs) < 2:
+            return mixed
+    labels = list(map(str.strip, words))
+    ends = list(accumulate(sizes))
+    targets = []
+    for row, size, end in zip(rows, sizes, ends, strict=True):
+        own = labels[end - size : end]
+        if len(set(own)) < size:
+            # one continuation after several contexts, as in Winogrande: only numbers are distinct
+            own = labels[end - size : end] = list(map(str, range(size)))
+        target = text(row.get("target"))
+        # where it is the number of a choice, the choice's text
+        if target is not None and target.isdecimal() and len(target) < 6 and int(target) < size:
+            target = own[int(target)]
+        targets.append(target)
+    blank: list[Any] = [None] * len(rows)
+    about = {"target": targets, "response": blank, "is_lost": [False] * len(rows), "parsed": blank}
+    return {**about, "choices": sizes, "label": labels, "word": words, "log": logs}
 
 
 def _list_logs(pairs: list[Any]) -> list[float] | None:
     """Return the log-likelihoods of pairs ``[log-likelihood, is_greedy]``; else None."""
     try:
         # since 2024 both are in quotes: ["-3.37", "False"]
-        logs = [float(log) for log, greedy in pairs if greedy in _GREEDY or type(greedy) is bool]
-    except (TypeError, ValueError):
+        firsts, greedy = zip(*pairs, strict=True)
+        logs = list(map(float, firsts))
+        is_told = _GREEDY.issuperset(greedy) or all(g in _GREEDY or type(g) is bool for g in greedy)
+    except (TypeError, ValueError, OverflowError):
         return None
-    whole = len(logs) == len(pairs) and not any(log != log for log in logs)
-    return logs if whole and all(type(pair) is list for pair in pairs) else None
+    total = sum(logs)
+    is_number = total == total or not any(log != log for log in logs)
+    return logs if is_told and is_number and set(map(type, pairs)) <= {list, tuple} else None
 
 
-def _list_requests(arguments: Any, count: int) -> list[tuple[str | None, str]]:
-    """Return context and continuation of each request."""
+@lru_cache(maxsize=64)
+def _name_requests(count: int) -> tuple[str, ...]:
+    return tuple(f"gen_args_{i}" for i in range(count))
+
+
+def _list_requests(arguments: list[Any], sizes: list[int]) -> tuple[list[str | None], list[str]]:
+    """Return contexts and continuations of the requests of rows."""
+    rows = list(zip(arguments, sizes, strict=True))
     try:
-        rows = [arguments[f"gen_args_{i}"] for i in range(count)]
-        pairs = [(row["arg_0"], row["arg_1"]) for row in rows]
-        if all(type(a) is str and type(b) is str for a, b in pairs):
-            return pairs
+        requests = [each[name] for each, size in rows for name in _name_requests(size)]
+        contexts, words = ([request[key] for request in requests] for key in ("arg_0", "arg_1"))
+        if set(map(type, chain(contexts, words))) == {str}:
+            return contexts, words
     except (TypeError, KeyError):
         pass  # an older layout
-    both = [[_read_argument(arguments, i, which) for which in (0, 1)] for i in range(count)]
-    return [(context, word or "") for context, word in both]
+    contexts, words = (
+        [_read_argument(each, i, which) for each, size in rows for i in range(size)]
+        for which in (0, 1)
+    )
+    return contexts, [word or "" for word in words]
 
 
 def _read_argument(arguments: Any, request: int, which: int) -> str | None:

@@ -109,8 +109,15 @@ def json_file(path: Path, type: type[T]) -> T:
         return decode(data.removeprefix(_BOM), type, str(path))
 
 
-def json_lines(path: Path, type: type[T]) -> Iterator[T]:
+def json_lines(path: Path, type: type[T], usual: Any = None) -> Iterator[T]:
     """Return the lines of a JSONL file, decoded one at a time; blank lines are skipped.
+
+    Parameters
+    ----------
+    path : Path
+    type : type
+    usual : type, optional
+        A type of fewer fields that is tried first; numbers in quotes are numbers for it.
 
     Raises
     ------
@@ -118,9 +125,10 @@ def json_lines(path: Path, type: type[T]) -> Iterator[T]:
         If a line is longer than 64 MB, or cannot be decoded into the type.
     """
     decoder = msgspec.json.Decoder(type)
+    first = decoder if usual is None else msgspec.json.Decoder(usual, strict=False)
     for number, line in read_lines(path):
         try:
-            value = decoder.decode(line)
+            value = first.decode(line)
         except (ValueError, RecursionError):
             # again with the lenient decoder, which gives one message for all faults
             value = decode(line, type, f"{path}, line {number}", decoder)
