@@ -42,6 +42,7 @@ _CELLS = 1 << 22
 
 # below so many words to be read NumPy takes some 20 ms, and loading numba and compiling seconds
 _WORTH_COMPILING = 1 << 22  # words of bits above which compiled code is faster than NumPy
+_FEW_ROWS = 1_000  # rows whose triples are counted by a product of matrices: .1 s
 
 
 def sum_pairs(
@@ -164,9 +165,11 @@ class _Triples:
 
 
 def _are_few(rows: Bits, pairs: Bools) -> bool:
-    """Return whether the triples are few enough for NumPy; of those counted here a third is
-    left."""
-    return int(np.count_nonzero(pairs)) * rows.size < 4 * _WORTH_COMPILING
+    """Return whether NumPy counts the triples before compiled code is loaded."""
+    upper = np.triu(pairs, 1).astype(np.float32)
+    # of more rows the product alone takes longer
+    triples = np.sum(upper @ upper * upper) if len(rows) <= _FEW_ROWS else np.inf
+    return bool(triples * rows.shape[1] < _WORTH_COMPILING)
 
 
 def count_triples(rows: Bits, pairs: Bools, support: Ints, least: int) -> int:
