@@ -13,6 +13,7 @@ import json
 import os
 import re
 import struct
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -22,10 +23,14 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, TypeVar
 
 import msgspec
-import zstandard
 
 from groundfault.base.reading import read_bytes, readable
 from groundfault.errors import InputError, first_line
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 T = TypeVar("T")
 
@@ -52,6 +57,8 @@ _BUFFER = 1 << 20
 _BOM = b"\xef\xbb\xbf"
 # the method's number in the ZIP specification
 _ZSTD = 93
+# a zstd frame names the window to allocate: unbounded, a tiny file could ask for gigabytes
+_WINDOW: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 28}
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 # first bytes of gzip, zstd and zlib
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda")
@@ -255,8 +262,6 @@ class Archive:
                 f"{path} is not a readable ZIP archive, or is cut short: {first_line(error)}"
             ) from None
         self._entries = {entry.filename: entry for entry in entries}
-        # a zstd frame names the window to allocate: unbounded, a tiny file could ask for gigabytes
-        self._unzstd = zstandard.ZstdDecompressor(max_window_size=1 << 28)
         self._check(entries)
 
     def _check(self, entries: list[zipfile.ZipInfo]) -> None:
@@ -307,8 +312,8 @@ class Archive:
         where = f"{self.path}: {name!r}"
         try:
             packed = self._read_packed(entry)
-            data = _unpack(packed, entry, where, self._unzstd)
-        except (zlib.error, zstandard.ZstdError, struct.error, OSError) as error:
+            data = _unpack(packed, entry, where)
+        except (zlib.error, zstd.ZstdError, struct.error, OSError) as error:
             raise InputError(f"{where} is damaged or cut short: {first_line(error)}") from None
         if len(data) != entry.file_size or zlib.crc32(data) != entry.CRC:
             raise InputError(f"{where} is damaged: its length or checksum is wrong")
@@ -329,9 +334,7 @@ class Archive:
             return stream.read(entry.compress_size)
 
 
-def _unpack(
-    packed: bytes, entry: zipfile.ZipInfo, where: str, unzstd: zstandard.ZstdDecompressor
-) -> bytes:
+def _unpack(packed: bytes, entry: zipfile.ZipInfo, where: str) -> bytes:
     # one byte more than declared: an entry that goes on is found out without unpacking the rest
     max_bytes = entry.file_size + 1
     if entry.compress_type == zipfile.ZIP_STORED:
@@ -339,13 +342,12 @@ def _unpack(
     if entry.compress_type == zipfile.ZIP_DEFLATED:
         return zlib.decompressobj(-15).decompress(packed, max_bytes)
     if entry.compress_type == _ZSTD:
-        if zstandard.frame_content_size(packed) <= entry.file_size:
-            data = unzstd.decompress(packed, max_output_size=max_bytes)
-            if len(data) == entry.file_size:
-                return data
-        # several frames, or one that declares more bytes than the archive's directory
-        with unzstd.stream_reader(packed, read_across_frames=True) as stream:
-            return stream.read(max_bytes)
+        data = b""
+        while packed and len(data) < max_bytes:
+            frame = zstd.ZstdDecompressor(options=_WINDOW)
+            data += frame.decompress(packed, max_bytes - len(data))
+            packed = frame.unused_data
+        return data
     raise InputError(
         f"{where} is compressed by method {entry.compress_type}, which is not read; deflate or "
         "zstd are"
