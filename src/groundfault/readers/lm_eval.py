@@ -6,10 +6,11 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import accumulate, chain, compress, islice
-from math import exp, nan
+from math import exp, isnan, nan
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -30,7 +31,10 @@ _NO_METRICS = frozenset(_NAMES["no_metrics"])
 _ANSWERS = ("resps", "filtered_resps")
 _GREEDY = frozenset(("False", "True", "false", "true"))
 _NUMBERS = frozenset((bool, int, float, type(None)))
+_Array = NDArray[Any]
 _Table = tuple[pl.DataFrame, frozenset[str]]
+_Columns = defaultdict[str, list[Any]]
+"""Values of samples, scores and choices; ``scores`` and ``choices`` count those of a sample."""
 # rows read column by column: their objects fit into a processor's cache
 _BATCH = 50
 _NO_ANSWER = "[invalid]"
@@ -109,21 +113,13 @@ class LmEval:
             notes.append(
                 f"no results file beside it names the model; taken from its folder: {model}"
             )
-        return _Samples(
-            path=path,
-            task=task,
-            model=model,
-            results=results,
-            harness=f"lm_eval {results.lm_eval_version or ''}".strip(),
-            notes=notes,
-            first_leads=True,
-            settings=results.settings(task),
-        )
+        about: dict[str, Any] = {"settings": results.settings(task), "first_leads": True}
+        about["harness"] = f"lm_eval {results.lm_eval_version or ''}".strip()
+        return _Samples(path=path, task=task, model=model, results=results, notes=notes, **about)
 
 
 class _Request(TypedDict):
-    # none without a context, which is no choice
-    arg_0: Annotated[str, msgspec.Meta(min_length=1)]
+    arg_0: Annotated[str, msgspec.Meta(min_length=1)]  # without a context it is no choice
     arg_1: str
 
 
@@ -194,11 +190,11 @@ class _Samples(Log):
 
     def _read_table(self, rows: Iterator[dict[str, Any]]) -> _Table | None:
         """Read the next rows as a table; None after the last."""
-        columns = _Columns()
+        columns: _Columns = defaultdict(list)
         with pause_collection():
             while len(columns["value"]) < CHUNK and (batch := list(islice(rows, _BATCH))):
                 self._read_batch(batch, columns)
-            table = columns.make_table(self.model, self.task) if columns["value"] else None
+            table = _make_table(columns, self.model, self.task) if columns["value"] else None
             columns.clear()
         return table
 
@@ -214,17 +210,21 @@ class _Samples(Log):
             for row in rows:
                 self._read_batch([row], columns)
             return
-        for row in rows:
+        new = choices or self._read_answers(rows)
+        for row, parsed in zip(rows, new.pop("parsed"), strict=True):
+            self.position += 1
             doc, prompt = mapping(row.get("doc")), _read_argument(row.get("arguments"), 0, 0)
             columns["doc"].append(doc)
             columns["example_id"].append(self._name_example(doc, row["doc_id"]))
             columns["prompt"].append(_find_question(doc, prompt))
-        columns["position"] += range(self.position + 1, self.position + 1 + len(rows))
-        self.position += len(rows)
+            measured = {"position": self.position}
+            columns["measured"].append(
+                measured if parsed is None else measured | {"parsed": parsed}
+            )
         columns["scorer"] += [*scores] * len(rows)
         columns["value"] += chain.from_iterable(zip(*scores.values(), strict=True))
         columns["scores"] += [len(scores)] * len(rows)
-        for name, values in (choices or self._read_answers(rows)).items():
+        for name, values in new.items():
             columns[name] += values
 
     def _read_scores(self, rows: list[dict[str, Any]]) -> dict[str, list[Any]] | None:
@@ -329,61 +329,47 @@ class _Samples(Log):
             self.notes.append("no samples")
 
 
-class _Columns(defaultdict[str, list[Any]]):
-    """Values of samples by column, those of their scores, and those of their choices.
-
-    The columns ``scores`` and ``choices`` say how many of them each sample has.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(list)
-
-    def make_table(self, model: str, task: str) -> _Table:
-        """Return a row for each score, and the names of the measured columns."""
-        docs = self["doc"]
-        rows = np.repeat(np.arange(len(docs)), self["scores"])
-        is_lost = np.array(self["is_lost"])[rows].tolist()
-        scores = [
-            (None, Status.UNPARSED) if no_answer else settle(value)
-            for value, no_answer in zip(self["value"], is_lost, strict=True)
-        ]
-        values, statuses = zip(*scores, strict=True)
-        own = {"scorer": self["scorer"], "value": values, "status": statuses}
-        same = {"model": model, "task": task, "epoch": 1}
-        cells = {name: [value] * len(docs) for name, value in same.items()}
-        cells |= {name: self[name] for name in ("example_id", "prompt", "response", "target")}
-        measured = [
-            {"position": i} if parsed is None else {"position": i, "parsed": parsed}
-            for i, parsed in zip(self["position"], self["parsed"], strict=True)
-        ]
-        return make_table(cells, docs, measured, rows, own | self._choose(rows))
-
-    def _choose(self, rows: NDArray[np.int64]) -> dict[str, Any]:
-        """Return the choice by each score with its log-likelihood, and its share by softmax."""
-        sizes, logs = np.array(self["choices"]), np.array(self["log"])
-        starts = np.cumsum(sizes) - sizes
-        # acc_norm divides by the characters of a choice
-        lengths = [len(word) - word.startswith(" ") or 1 for word in self["word"]]
-        is_norm = np.array([name.startswith("acc_norm") for name in self["scorer"]])
-        norm, plain = (_find_tops(scores, starts, sizes)[rows] for scores in (logs / lengths, logs))
-        picks = np.where(is_norm, norm, plain)
-        top = np.repeat(np.maximum.reduceat(logs, starts), sizes)
-        # the largest is subtracted: exp(-800), a usual sum over an answer, is 0 in floating point
-        with np.errstate(invalid="ignore"):
-            weights = list(map(exp, np.where(np.isfinite(top), logs - top, nan).tolist()))
-        # Python's exponential and sum: the last digit of NumPy's depends on the processor
-        ends = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
-        sums = np.array([sum(weights[start:end]) for start, end in ends])
-        return {
-            "answer": make_series("answer", self["label"], pl.String)[picks],
-            "logprob": pl.Series(logs[picks], nan_to_null=True),
-            "confidence": pl.Series(np.array(weights)[picks] / sums[rows], nan_to_null=True),
-        }
+def _make_table(columns: _Columns, model: str, task: str) -> _Table:
+    """Return a row for each score, and the names of the measured columns."""
+    docs = columns["doc"]
+    rows = np.repeat(np.arange(len(docs)), columns["scores"])
+    is_lost = np.array(columns["is_lost"])[rows].tolist()
+    scores = [
+        (None, Status.UNPARSED) if no_answer else settle(value)
+        for value, no_answer in zip(columns["value"], is_lost, strict=True)
+    ]
+    values, statuses = zip(*scores, strict=True)
+    own = {"scorer": columns["scorer"], "value": values, "status": statuses}
+    same = {"model": model, "task": task, "epoch": 1}
+    cells = {name: [value] * len(docs) for name, value in same.items()}
+    cells |= {name: columns[name] for name in ("example_id", "prompt", "response", "target")}
+    return make_table(cells, docs, columns["measured"], rows, own | _choose(columns, rows))
 
 
-def _find_tops(
-    scores: NDArray[np.float64], starts: NDArray[np.int64], sizes: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _choose(columns: _Columns, rows: _Array) -> dict[str, Any]:
+    """Return the choice by each score with its log-likelihood, and its share by softmax."""
+    sizes, logs = np.array(columns["choices"]), np.array(columns["log"])
+    starts = np.cumsum(sizes) - sizes
+    # acc_norm divides by the characters of a choice
+    lengths = [len(word) - word.startswith(" ") or 1 for word in columns["word"]]
+    is_norm = np.array([name.startswith("acc_norm") for name in columns["scorer"]])
+    norm, plain = (_find_tops(scores, starts, sizes)[rows] for scores in (logs / lengths, logs))
+    picks = np.where(is_norm, norm, plain)
+    top = np.repeat(np.maximum.reduceat(logs, starts), sizes)
+    # the largest is subtracted: exp(-800), a usual sum over an answer, is 0 in floating point
+    with np.errstate(invalid="ignore"):
+        weights = list(map(exp, np.where(np.isfinite(top), logs - top, nan).tolist()))
+    # Python's exponential and sum: the last digit of NumPy's depends on the processor
+    ends = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
+    sums = np.array([sum(weights[start:end]) for start, end in ends])
+    return {
+        "answer": make_series("answer", columns["label"], pl.String)[picks],
+        "logprob": pl.Series(logs[picks], nan_to_null=True),
+        "confidence": pl.Series(np.array(weights)[picks] / sums[rows], nan_to_null=True),
+    }
+
+
+def _find_tops(scores: _Array, starts: _Array, sizes: _Array) -> _Array:
     """Return the place of the first largest score of each sample."""
     tops = np.repeat(np.maximum.reduceat(scores, starts), sizes)
     places = np.flatnonzero(~(scores < tops))
@@ -402,10 +388,11 @@ def _read_choices(rows: list[dict[str, Any]]) -> dict[str, list[Any]] | None:
     if logs is None:
         return mixed
     sizes = list(map(len, responses))
-    contexts, words = _list_requests([row.get("arguments") for row in rows], sizes)
+    requests = [(row.get("arguments"), size) for row, size in zip(rows, sizes, strict=True)]
+    words = [word or "" for word in _list_arguments(requests, 1)]
     # acc_mutual_info requests every choice again without the question, to normalise by: a request
     # with an empty context is no choice
-    asks = [context != "" for context in contexts]
+    asks = [context != "" for context in _list_arguments(requests, 0)]
     if not all(asks) and any(asks):
         words, logs = list(compress(words, asks)), list(compress(logs, asks))
         sizes = [len(logs)]
@@ -438,31 +425,17 @@ def _list_logs(pairs: list[Any]) -> list[float] | None:
         is_told = _GREEDY.issuperset(greedy) or all(g in _GREEDY or type(g) is bool for g in greedy)
     except (TypeError, ValueError, OverflowError):
         return None
-    total = sum(logs)
-    is_number = total == total or not any(log != log for log in logs)
+    is_number = not isnan(sum(logs)) or not any(map(isnan, logs))
     return logs if is_told and is_number and set(map(type, pairs)) <= {list, tuple} else None
 
 
-@lru_cache(maxsize=64)
-def _name_requests(count: int) -> tuple[str, ...]:
-    return tuple(f"gen_args_{i}" for i in range(count))
-
-
-def _list_requests(arguments: list[Any], sizes: list[int]) -> tuple[list[str | None], list[str]]:
-    """Return contexts and continuations of the requests of rows."""
-    rows = list(zip(arguments, sizes, strict=True))
-    try:
-        requests = [each[name] for each, size in rows for name in _name_requests(size)]
-        contexts, words = ([request[key] for request in requests] for key in ("arg_0", "arg_1"))
-        if set(map(type, chain(contexts, words))) == {str}:
-            return contexts, words
-    except (TypeError, KeyError):
-        pass  # an older layout
-    contexts, words = (
-        [_read_argument(each, i, which) for each, size in rows for i in range(size)]
-        for which in (0, 1)
-    )
-    return contexts, [word or "" for word in words]
+def _list_arguments(rows: list[tuple[Any, int]], which: int) -> list[str | None]:
+    """Return an argument of so many requests of rows: 0 for contexts, 1 for continuations."""
+    with suppress(TypeError, KeyError):  # of an older layout
+        found = [each[f"gen_args_{i}"][f"arg_{which}"] for each, n in rows for i in range(n)]
+        if set(map(type, found)) == {str}:
+            return found
+    return [_read_argument(each, i, which) for each, n in rows for i in range(n)]
 
 
 def _read_argument(arguments: Any, request: int, which: int) -> str | None:
