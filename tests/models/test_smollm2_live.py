@@ -128,8 +128,8 @@ def test_a_case_is_confirmed_by_its_own_fresh_answers(
 
     def grade(query: Query) -> float:
         row = keys[query.id]
-        # as the recorded answers were asked for
-        said = ask(model, row["prompt"], "Answer with the answer alone.")
+        # as the recorded answers were made: after this system prompt, up to a new line
+        said = ask(model, row["prompt"], "Answer with the answer alone.").split("\n")[0]
         return float(score(said, row) or 0.0)
 
     assert "mode 1" in case.confirm([1], budget=80).run(grade)
