@@ -1,9 +1,9 @@
-"""The bar of each class of rules: how surprising a rule has to be, of all that could be said.
+"""The bar of each class of rules: the surprise that a rule must reach among all possible rules.
 
-Rules overlap (cuts of one column, columns that follow each other, pairs that share a condition), so
-that the most surprising of them is less so by chance than that of as many independent ones. How
-surprising the best rule of each class is by chance, outcomes permuted within strata show. Where
-they are not permuted, every rule is paid for (a weighted Bonferroni bar).
+Rules overlap (cuts of one column, dependent columns, pairs that share a condition). By chance, the
+most surprising rule is therefore less surprising than among as many independent rules. Outcomes
+permuted within strata show how surprising the best rule of each class is by chance. Classes that
+are not permuted pay for every rule (a weighted Bonferroni bar).
 
 See `groundfault.modes.kernels`.
 """
@@ -57,9 +57,9 @@ SHARES = {
     "partial": 0.45,
     "own": 0.05,
 }
-"""Shares of the error level, those of empty classes shared out among the others: what is short to
-say has the most. With .40 for singles and .22 for pairs, five of 18 planted single conditions are
-lost for two pairs and two words."""
+"""Shares of the error level; shares of empty classes go to the others. Short rules get the most:
+with .40 for singles and .22 for pairs, five of 18 planted single conditions are lost for two pairs
+and two words."""
 
 PERMUTED = ("single", "pair", "word", "mixed", "set")
 """Classes whose bars permutations show; of triples there are millions."""
@@ -127,7 +127,7 @@ class Bars:
             permuter.find_minima(stream(0, "modes: bars"), PERMUTATIONS), shares / shares.sum()
         )
         bars = [joint.bar(c, level * shares.sum()) for c in range(len(shares))]
-        # single precision: what is equal to a permutation does not pass
+        # single precision: a rule equal to a permutation must not pass
         return {n: x - 1e-5 for n, x in zip(permuter.names, bars, strict=True) if -math.inf < x < 0}
 
     def scores(self, rule: ModeRule) -> bool:
@@ -135,9 +135,10 @@ class Bars:
         return not self.exact and rule.kind in self.lowest
 
     def log_cost(self, kind: str, size: int = 1) -> float:
-        """Return log of what the error level is divided by for a rule of a class.
+        """Return the log of the divisor of the error level for a rule of a class.
 
-        Of single conditions this is the plainest; `cost_of` knows each. ``size`` is that of a set.
+        For single conditions this is the plainest one's; `cost_of` gives each. ``size`` is the size
+        of a set.
         """
         if kind in self.lowest:
             permuted = self.log_level - self.lowest[kind]
@@ -161,7 +162,7 @@ class Bars:
         return math.log(max(1, sets) * language.contexts_of[kind] * sizes / weight)
 
     def cost_of(self, rule: ModeRule) -> float:
-        """Return log of what the error level is divided by for a rule."""
+        """Return the log of the divisor of the error level for a rule."""
         size = max(len(part) for part in rule.parts)
         if rule.kind == "set" and not self._is_candidate(rule):
             return self.sum_cost(rule.kind, size)
@@ -194,7 +195,7 @@ class Bars:
 
 
 def find_worst(rows: Bits, losses: Losses) -> NDArray[np.intp]:
-    """Return the rows of the most surprising excess of failures, those that sets are made of."""
+    """Return the rows with the most surprising excess of failures, from which sets are made."""
     units, errors = bitset.count(rows), bitset.count(rows & losses.planes[0])
     with np.errstate(divide="ignore", invalid="ignore"):
         z = (errors - units * losses.values.mean()) / np.sqrt(units)
@@ -211,12 +212,12 @@ class Permuter:
     language : RuleLanguage
     losses : Losses
     names : sequence of str
-        Classes, of `groundfault.modes.bars.PERMUTED`.
+        Classes from `groundfault.modes.bars.PERMUTED`.
 
     Attributes
     ----------
     names : list of str
-        Those that are not too large to permute.
+        Classes that are not too large to permute.
     """
 
     def __init__(self, language: RuleLanguage, losses: Losses, names: Sequence[str]) -> None:
@@ -304,13 +305,13 @@ class Permuter:
         return count_bits(self.on, list(drawn), kernels)
 
     def _prepare(self, name: str, passing: bool, bar: float) -> Kernel:
-        """Return the kernel of a class, and what it reads beside a permutation's rows."""
+        """Return the kernel of a class, and its arguments other than a permutation's rows."""
         from groundfault.modes.compiled import find_least_pair, find_least_set
 
         language = self.language
         if name == "set":
-            # the first values of all families, the largest first, then their second ones: those of
-            # as many families are then next to each other
+            # the first values of all families, the largest family first, then the second values, so
+            # that each turn is a run of neighbours
             ranked = sorted(language.values.values(), key=len, reverse=True)
             turns = [[v[s] for v in ranked if len(v) > s] for s in range(len(ranked[0]))]
             places, ends = np.concatenate(turns), np.cumsum([0, *map(len, turns)])
@@ -330,7 +331,7 @@ class Permuter:
         return find_least_pair, (language.plain, right, *pairs)
 
     def _list_pairs(self, name: str) -> tuple[Places, Bools, Ints]:
-        """Return what joins with plain conditions, whether each two do, and their units."""
+        """Return the partners of plain conditions, whether each two join, and their units."""
         language, pair = self.language, name == "pair"
         right = language.plain if pair else language.others
         allowed = language.pairs if pair else language.mixed

@@ -1,11 +1,11 @@
 """Modes of a change: rules inside which a second run fails more, or less, often than the first.
 
-Each example is compared with itself. Where nothing changed, the two runs could be swapped within
-an example, so signs of the differences are flipped to learn how much the best rule of each class
-stands out by chance. Rules that hold for an example or not say nothing of its sign, however they
-depend on each other: the bars need no assumption on that. Graded differences need not be symmetric
-where their mean is 0: there the mean is bet on, and every rule is paid for. Runs that share no
-example are compared by `groundfault.stats.flips.Samples`.
+Each example is compared with itself. Without a change, the two runs are exchangeable within an
+example, so random flips of the differences' signs show how much the best rule of each class stands
+out by chance. The signs do not depend on the rules that match an example, so the bars need no
+assumption on the dependence of rules. Graded differences with mean 0 need not be symmetric: they
+are tested by bets on the mean, and every rule is paid for. `groundfault.stats.flips.Samples`
+compares runs that share no example.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ SHARES = {
     "word": 0.03,
     "mixed": 0.02,
 }
-"""Shares of the error level, those of empty classes shared out among the others. Pairs of two
-values stand apart from pairs with a cut, of which there are many more: their bar is log p -7.7
-instead of -11.2, and a planted pair of 82 in 1,500 examples is caught in .95 instead of .74."""
+"""Shares of the error level; shares of empty classes go to the others. Pairs of two values are a
+class apart from the many more pairs with a cut: their bar is log p -7.7 instead of -11.2, and a
+planted pair of 82 in 1,500 examples is caught in .95 instead of .74."""
 
 _BELOW = 0.5
-"""Bars below the mean that a rule's place is decided by: with all of one, none that just passes."""
+"""Bars below the mean that decide a rule's place; with 1, rules that just pass would have none."""
 _CELLS = 5e6
-"""Rules times units that are compared with each other, of the rules that stand out most."""
+"""Rules times units to compare with each other, for the rules that stand out most."""
 
 
 def find_changes(
@@ -79,38 +79,40 @@ def find_changes(
     bars: BarKind = "permutation",
     named: int = 0,
 ) -> tuple[tuple[Mode, ...], ModeSearch, float]:
-    """Name the rules under which losses rose, and those under which they fell.
+    """Name the rules under which losses rose, and the rules under which they fell.
 
     Parameters
     ----------
     table : polars.DataFrame
         One row a unit; the columns that rules may name, fixed before outcomes were seen.
     losses : float64 array, shape (2, units)
-        Of the first run and of the second, in [0, 1]; NaN where not scored. Where no unit has both,
-        units of the first are compared with those of the second that are like them.
+        Losses of the first and the second run, in [0, 1]; NaN where not scored. If no unit has
+        both, units of the first run are compared with similar units of the second.
     level : float
         Family-wise error level of each of the two lists, in (0, 1).
     own_rules : sequence of OwnRule
         Rules beyond the search's own language.
     bars : {"permutation", "bonferroni"}
-        How rules of 0/1 losses pay for their number; those of graded losses pay for each.
+        Correction for the number of rules with 0/1 losses; with graded losses every rule is paid
+        for.
     named : int
-        Rules that the own ones were picked from by outcomes: these are paid for, one by one.
+        Number of rules from which outcomes selected the own rules: each of them is paid for.
 
     Returns
     -------
     modes : tuple of Mode
-        Those that got worse, then those that got better.
+        Rules that got worse, then rules that got better.
     search : ModeSearch
     bar : float
         p-value that a single condition alone has to reach.
 
     Notes
     -----
-    Null of a rule: inside it the two runs could be swapped within each unit. A rule's statistic
-    depends on its own units alone, so the level holds strongly, and exactly for 0/1 losses of
-    independent units, whatever the rules' dependence (Westfall and Young 1993). That a rule changed
-    unlike the rest is a second claim, asymptotic in the number of units outside and simulated.
+    Null of a rule: inside it the two runs are exchangeable within each unit. A rule's statistic
+    depends only on its own units, so the level holds strongly, and exactly for 0/1 losses of
+    independent units, under any dependence of the rules (Westfall and Young 1993). A second claim
+    says that a rule changed unlike the rest; it is asymptotic in the number of units outside, and
+    simulated.
     """
     both, either = (~f(np.isnan(losses), axis=0) for f in (np.any, np.all))
     scored: Bools = np.asarray(both if both.any() else either)
@@ -152,14 +154,14 @@ def find_changes(
         like_for_like=None if test.second is None else _measure(test.changes, level),
     )
     kind = next((k for k in ("single", "own", "overall") if k in test.kinds), "overall")
-    # flips of few changed units have no bar; a rise brings more of them
+    # flips of few changed units have no bar; a rise adds changed units
     families = (test.family[1], SummedBars(test.counts, test.shares))
     bar = math.exp(max(family.bar(test.kinds.index(kind), level) for family in families))
     return tuple(modes), search, bar
 
 
 class _ChangeTest:
-    """All rules of the language, the first of them everywhere, and how each stands out."""
+    """All rules of the language, first the rule that matches all units, with their statistics."""
 
     def __init__(
         self,
@@ -322,7 +324,7 @@ class _ChangeTest:
 
 
 def _take_usable(conditions: Sequence[Condition], units: Bools) -> Iterator[Condition]:
-    """Yield conditions on some units, those that hold for enough of them."""
+    """Yield conditions restricted to some units, if they match enough of these."""
     for one in conditions:
         part = take_units(one, units)
         if part.tested is not None:

@@ -1,4 +1,4 @@
-"""Passes over rows of bits, and over all pairs and triples of them, compiled: see `kernels`."""
+"""Compiled passes over rows of bits, and over all pairs and triples of rows: see `kernels`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REACH = 16
 
 @njit(cache=True, nogil=True)
 def _count_run(a: Bits, b: Bits, start: int, stop: int) -> np.int64:  # pragma: no cover - compiled
-    """Bits that two rows share in a run of words."""
+    """Count the bits that two rows share in a run of words."""
     total, a, b = np.int64(0), a[start:stop], b[start:stop]
     for w in range(len(a)):
         total += np.int64(popcount(a[w] & b[w]))
@@ -31,7 +31,7 @@ def _count_run(a: Bits, b: Bits, start: int, stop: int) -> np.int64:  # pragma: 
 
 @njit(cache=True, nogil=True)
 def _count(a: Bits, b: Bits) -> np.int64:  # pragma: no cover - compiled
-    """Bits that two rows share."""
+    """Count the bits that two rows share."""
     total: np.int64 = _count_run(a, b, 0, len(a))
     return total
 
@@ -40,7 +40,7 @@ def _count(a: Bits, b: Bits) -> np.int64:  # pragma: no cover - compiled
 def _sum(
     a: Bits, b: Bits, lost: Bits, scale: Floats, runs: Ints, rates: Floats
 ) -> tuple[float, float, float]:  # pragma: no cover - compiled
-    """Units that two rows share, their losses, and what is expected of them; ``lost`` has the bit
+    """Compute units that two rows share, their losses and expected losses; ``lost`` has the bit
     planes of the first row's losses."""
     units, losses, expected = 0.0, 0.0, 0.0
     for r in range(len(rates)):
@@ -84,7 +84,7 @@ def sum_pairs(
 def guarantee(
     units: float, losses: float, expected: float, z: float, gamma: float
 ) -> float:  # pragma: no cover - compiled
-    """Lower bound of the loss rate, less what is expected, times a weak power of the size."""
+    """Return the lower bound of the loss rate minus its expectation, times a power of the size."""
     if units < 1:
         return -9.0
     rate = min(losses / units, 1.0)
@@ -227,9 +227,9 @@ def find_least_pair(
     table: Table,
     step: int,
 ) -> None:  # pragma: no cover - compiled
-    """Lower the least value of each of some draws to that of its pairs: of every ``step``-th
-    condition on the left with those on the right from its start on. Counts on the wrong side of a
-    pair's limit are not looked up: of passes both are turned, so that fewer are more."""
+    """Lower the least value of each draw to the least value of its pairs: every ``step``-th
+    condition on the left with the conditions on the right from its start on. Counts on the wrong
+    side of a pair's limit are not looked up. For passes, counts and limits are inverted."""
     flip = np.int32(-1 if passing else 0)
     counts, last = np.zeros(len(right), np.int32), np.uint64(len(right))
     partners = np.empty((columns.shape[0], columns.shape[1], len(right)), np.uint64)
@@ -271,12 +271,13 @@ def find_least_set(
     reach: Table,
     step: int,
 ) -> None:  # pragma: no cover - compiled
-    """Lower the least value of each of some draws to that of its sets: subsets of the worst values
-    of a family, in every ``step``-th context.
+    """Lower the least value of each draw to the least value of its sets: subsets of the worst
+    values of a family, in every ``step``-th context.
 
-    The squared excess of a subset over its size is no more than the sum of its values' (Cauchy and
-    Schwarz); over ``room``, the least share of the units that a set leaves out, it bounds the
-    squared deviation, and ``reach`` says how far that goes: few families are looked up.
+    The squared excess of a subset over its size is at most the sum over its values (Cauchy and
+    Schwarz). Divided by ``room``, the least share of the units that a set leaves out, it bounds the
+    squared deviation. ``reach`` turns this into a bound of the value, so few families are looked
+    up.
     """
     most = int((len(table) - 1) / MOST / 2)
     sign, mean = np.float32(-1 if passing else 1), np.float32(1.0 - rate if passing else rate)
@@ -296,7 +297,7 @@ def find_least_set(
                 start = np.uint64(ends[s])
                 for f in range(np.uint64(ends[s + 1]) - start):
                     above = sign * (np.float32(counts[start + f]) - mean * support[c, start + f])
-                    above = above + abs(above)  # twice what is above 0: several at once, unlike max
+                    above = above + abs(above)  # twice the part above 0: vectorised, unlike max
                     total[f] += above * above * inverse[c, start + f]
             while enough < len(reach) and reach[enough] >= lowest:
                 enough += 1
@@ -324,7 +325,7 @@ def find_least_set(
                         z[at], errors[at], sizes[at] = z[at - 1], errors[at - 1], sizes[at - 1]
                         at -= 1
                     z[at], errors[at], sizes[at] = excess, k, size
-                # of each subset, as bits: its last value, and what is known of the others
+                # for each subset, as bits: its last value, and the known sums of the others
                 for some in range(1, 1 << kept):
                     last, others = 0, some & (some - 1)
                     while not some >> last & 1:

@@ -25,16 +25,16 @@ MIN_SUPPORT = 8
 """Units that a rule has to hold for, at least."""
 
 MOST = 0.8
-"""Share of the units above which a condition is no mode by itself: it is what is usual."""
+"""Share of the units above which a condition is no mode by itself: it describes the usual unit."""
 MAX_SET = 4
-"""Values of a set: more are not read."""
+"""Most values of a set: readers skip more."""
 MAX_WORDS = 2 * MAX_SET
 """Words of a set: a line of a page."""
 TOP_VALUES = MAX_SET + 1
-"""Values of a column, those of the largest excess, whose sets are tried: 25 sets, where all values
-of a column of twenty would have 6,175."""
+"""Values of a column, by excess, from which sets are made: 25 sets, instead of 6,175 for all values
+of a column of twenty."""
 FEW = MIN_SUPPORT // 2
-"""Units of a value, or a word, below which it has no say in a set."""
+"""Fewest units of a value or a word in a set."""
 _FEW_COLUMNS = 15
 """Columns up to which rules of three conditions have eight cuts of each, beyond four."""
 _TAILS = (0.02, 0.04, 0.08)
@@ -50,10 +50,10 @@ _RANGES = 10_000
 
 
 class Tier(IntEnum):
-    """Where a literal comes from: what a reader understands best comes first.
+    """Origin of a literal, ordered by how easily a reader understands it.
 
-    Those of ``PARTIAL`` name a value of a column whose gaps go with the outcome. They and those of
-    one's own are never joined, since they are tested on some of the units only.
+    ``PARTIAL`` literals name a value of a column whose gaps go with the outcome. These and your own
+    rules are never joined, since they are tested on only some of the units.
     """
 
     ATTRIBUTE = 0
@@ -100,36 +100,36 @@ class UnitSet:
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition on one column, and the units it holds for.
+    """A condition on one column, and the units it matches.
 
     Attributes
     ----------
     family : str
-        What it is about. Two literals of one family are never joined.
+        Its topic. Two literals of one family are never joined.
     rule, meaning : str
         In SQL, and in English.
     cost : float
-        What it costs a reader; plain equality costs nothing.
+        Reading cost; 0 for plain equality.
     units : UnitSet
         Units without a value are off.
     tier : Tier
     value : str or None
-        For one value of a column of categories: the value, so that values join to a set.
+        The value, for one value of a column of categories, so that values can join to a set.
     bounds : pair of float, or None
-        For a condition on a number: its ends, infinite where open, both inclusive as read.
+        Ends of a condition on a number, infinite where open, both inclusive.
     column : str
-        The column that is read.
+        The column that it reads.
     aliases : tuple of Condition
-        Others that hold for the same units; they cost more, or come later.
+        Other conditions that match the same units; they cost more, or come later.
     tested : bool array, shape (units,), or None
-        Units that it is tested on; None for all.
+        Units on which it is tested; None for all.
     source : str
-        Who proposed it.
+        The proposer.
     lost : bool
-        Whether units may have no value because of their outcome, so that the worst is assumed.
+        Whether a value may be missing because of the outcome, so that the worst is assumed.
     grain : {0, 1, 2}
-        How finely it cuts: 0 joins with others to rules of any length, 1 with one other, 2 with
-        none.
+        How finely it cuts: 0 joins with others to rules of any length, 1 with one other, 2 joins
+        with no other.
     """
 
     family: str
@@ -154,10 +154,10 @@ class Condition:
 
 
 def read_number(values: pl.Series, columns: int) -> Iterator[Condition]:
-    """Yield conditions on a column of numbers, one of so many columns.
+    """Yield conditions on a column of numbers, given the number of columns.
 
-    Those of one grain are in their order: "is 0" is better said than "is at most 0", which holds
-    for the same.
+    Conditions of one grain are in the order of preference: "is 0" comes before "is at most 0",
+    which may match the same units.
     """
     numbers = values.cast(pl.Float64)
     finite = numbers.filter(numbers.is_finite()).to_numpy()

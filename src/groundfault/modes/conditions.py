@@ -1,7 +1,6 @@
-"""Conditions: the single conditions that rules of failure modes are made of.
+"""Conditions: the single conditions in rules of failure modes.
 
-They are read off the examples alone, never off outcomes: that is what lets the rules be tested on
-all units.
+They are made from the examples without outcomes, so the rules may be tested on all units.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ _GROUPS = (Kind.FLAG, Kind.LABEL)
 def list_conditions(
     table: pl.DataFrame, *, max_words: int = 300, gaps: Sequence[str] = ()
 ) -> list[Condition]:
-    """Return all literals of a table, those that hold for the same units merged.
+    """Return all literals of a table; literals that match the same units are merged.
 
     Parameters
     ----------
     table : polars.DataFrame
         One row a unit.
     max_words : int
-        Words and structures of texts, at most.
+        Largest number of words and structures of texts.
     gaps : sequence of str
         Columns whose gaps go with the outcome: their values are tested on the units that have one,
         and texts are not read.
@@ -46,7 +45,7 @@ def list_conditions(
         Attributes first, then texts, then words; each by reading cost. All hold for at least
         `MIN_SUPPORT` units and leave out as many.
     """
-    # NaN is no value: SQL would take it for the largest
+    # NaN is not a value: SQL would order it as the largest
     table = table.with_columns(selectors.float().fill_nan(None))
     columns = profile(table)
     literals: list[Condition] = []
@@ -63,8 +62,8 @@ def list_conditions(
 
 
 def _follows(present: pl.Series, groups: pl.Series) -> bool:
-    """Return whether a group has a value for all its units or for none, as one benchmark's column
-    in a table of several: then no outcome lost it."""
+    """Return whether each group has values for all or no units, like a column of one benchmark in a
+    table of several: then the gaps do not depend on outcomes."""
     shares = pl.DataFrame({"on": present, "group": groups}).group_by("group").agg(pl.mean("on"))
     return bool(shares["on"].is_in([0.0, 1.0]).all())
 
@@ -72,10 +71,10 @@ def _follows(present: pl.Series, groups: pl.Series) -> bool:
 def _leave_alone(
     conditions: Iterable[Condition], present: Bools, *, lost: bool
 ) -> Iterator[Condition]:
-    """Yield conditions of a column whose gaps go with the outcome, to be tested where there is a
+    """Yield conditions of a column whose gaps go with the outcome, to be tested on units with a
     value.
 
-    That there is none is an ordinary condition.
+    "Is missing" is an ordinary condition.
     """
     most = min(present.sum() - MIN_SUPPORT, MOST * present.sum())
     for one in conditions:

@@ -1,5 +1,5 @@
-"""What is shown of a mode: typical examples and others, inside its rule and just outside it; and
-failures along the numbers that it cuts."""
+"""Examples of a mode: typical and different ones inside its rule and just outside it, and failures
+along the numbers that it cuts."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from groundfault.modes.rule_space import ModeRule, RuleLanguage
 COUNT = 5
 """Examples of each side that a report keeps."""
 LONGEST = 2000
-"""Characters of a text that are shown."""
+"""Most characters of a text in a report."""
 
-# what the last word of a column's name says it holds: the answer key
+# last words in names of columns that hold the answer key
 _TARGETS = set("target expected reference label gold ideal solution".split())
 _MAX_COLUMNS = 6
 # of more units than these examples are chosen among a sample; characters read of each
@@ -55,15 +55,15 @@ def add_examples(
     ----------
     modes : sequence of Mode
     table : polars.DataFrame
-        What `find_modes` saw: a row for each of ``evidence.unit_names``, in that order.
+        The table for `find_modes`: a row for each of ``evidence.unit_names``, in that order.
     evidence : Evidence
-        Where the texts are.
+        Evidence with the texts.
     losses : float64 array, shape (outcomes, units)
         NaN where not scored.
     outcomes : sequence of str
-        Names of the rows of ``losses``; a mode of another outcome is one of their mean.
+        Names of the rows of ``losses``; a mode with another outcome belongs to their mean.
     model : str, optional
-        Whose answers are shown, where it is not the mode's outcome.
+        Model whose answers to show, if it is not the mode's outcome.
     texts : bool
         Whether examples show their texts; their ids stay.
     count : int
@@ -71,12 +71,12 @@ def add_examples(
 
     Notes
     -----
-    Failing and passing ones are exemplars: the first is the unit most like all others of its side,
-    and each further one adds most likeness to those that are not represented yet (greedy facility
-    location, Nemhauser, Wolsey and Fisher 1978, https://doi.org/10.1007/BF01588971). Units are
-    alike if they share words and values that are rare elsewhere. Near ones hold for all conditions
-    but one, and are those most like the failing examples. Chosen among 200 of each side, always
-    the same.
+    Failing and passing examples are exemplars: the first is the unit most similar to all others of
+    its side, and each further one adds the most similarity to units without a similar exemplar
+    (greedy facility location, Nemhauser, Wolsey and Fisher 1978,
+    https://doi.org/10.1007/BF01588971). Units are similar if they share words and values that are
+    rare elsewhere. Near examples match all conditions but one; the ones most similar to the failing
+    examples are chosen. The choice is among the same 200 units of each side in every run.
     """
     rows = _Rows(evidence, find_text_columns(evidence), texts)
     picks = []
@@ -100,21 +100,21 @@ def choose_examples(
     count: int = COUNT,
     columns: tuple[str, ...] | None = None,
 ) -> tuple[ModeExample, ...]:
-    """Return examples of any rule, chosen as `add_examples` does.
+    """Return examples of any rule, chosen like in `add_examples`.
 
     Parameters
     ----------
     evidence : Evidence
     outcome : str
-        The model whose answers are shown, where it is one.
+        The model whose answers to show, if it names a model.
     inside, near : bool array, shape (units,)
-        Where the rule holds, and where it nearly does.
+        Units that the rule matches, and units that match all conditions but one.
     losses : float64 array, shape (units,)
         NaN where not scored.
     count : int
         Examples of each side.
     columns : tuple of str, optional
-        Those with texts; left out, what `find_text_columns` finds.
+        Columns with texts; by default the result of `find_text_columns`.
     """
     texts = find_text_columns(evidence) if columns is None else columns
     rows = _Rows(evidence, texts, with_texts=True)
@@ -175,7 +175,7 @@ def split_conditions(rule: str) -> tuple[str, ...]:
 
 
 def share_opening(texts: Sequence[str]) -> str:
-    """Return what all of some texts begin with.
+    """Return the common beginning of some texts.
 
     Examples
     --------
@@ -190,15 +190,15 @@ def share_opening(texts: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of the evidence that stand for units.
+    """The rows of the evidence that represent units.
 
     Attributes
     ----------
     evidence : Evidence
     columns : tuple of str
-        Those with texts.
+        Columns with texts.
     with_texts : bool
-        Whether examples show them.
+        Whether examples show texts.
     """
 
     evidence: Evidence
@@ -229,14 +229,13 @@ class _Rows:
         return pl.DataFrame({"_unit": units}).join(frame, on="_unit", maintain_order="left")
 
     def tokens(self, frame: pl.DataFrame) -> list[list[str]]:
-        """Return what each row is likened by: the words of its texts, and the values of its
-        labels."""
+        """Return the tokens by which rows are compared: words of texts, and values of labels."""
         tokens: list[list[str]] = [[] for _ in range(frame.height)]
         for name in self.evidence.attributes:
             column = frame[name]
             if name in self.columns:
                 texts = column.cast(pl.String).fill_null("").to_list()
-                # an instruction that all prompts begin with likens none of them
+                # an instruction at the beginning of all prompts makes no two of them similar
                 start = len(share_opening(texts)) if len(texts) > 1 else 0
                 for place, text in enumerate(texts):
                     plain = _NUMBER.sub("0", text[start : start + _READ].lower())
@@ -316,14 +315,14 @@ def _choose(
 
 
 def find_failures(losses: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which count as failing: half wrong at least, or where none is, worse than the mean.
+    """Return the failing units: at least half wrong, or if there are none, worse than the mean.
 
     Parameters
     ----------
     losses : float64 array, shape (n,)
         NaN where not scored.
     inside : bool array, shape (n,)
-        For which a rule holds; all of them scored.
+        Units that a rule matches; all scored.
     """
     if not inside.any() or losses[inside].max() >= 0.5:
         return np.asarray(losses >= 0.5)
@@ -400,7 +399,7 @@ def _find_exemplars(likeness: NDArray[np.float64], count: int) -> list[int]:
 
 
 def _find_neighbours(tokens: list[list[str]], others: list[list[str]], count: int) -> list[int]:
-    """Return the other row that is most like each row in turn, none twice."""
+    """Return the other row most similar to each row in turn, without repeats."""
     likeness = _likeness(tokens, others)
     picks: list[int] = []
     for turn in range(min(count, len(others))):
@@ -413,8 +412,8 @@ def _find_neighbours(tokens: list[list[str]], others: list[list[str]], count: in
 def list_doses(
     table: pl.DataFrame, language: RuleLanguage, rule: ModeRule, losses: NDArray[np.float64]
 ) -> tuple[DosePoint, ...]:
-    """Return failures at each value, or in ranges, of the numbers in a rule where the rest of it
-    holds.
+    """Return failures at each value, or in ranges, of the numbers in a rule, among units that match
+    the rest.
 
     Parameters
     ----------

@@ -45,8 +45,8 @@ _MARGIN = 0.04
 """Share of causes that bars, which vary from draw to draw, lose beside: of 300 planted flags and
 words .74 were named where .80 was said."""
 _ADDED = 4
-"""Units that a mode's rate is shrunk by: modes of 17 networks failed 2.4 points less often on 8,000
-other prompts, by a failure or two each, whatever their size."""
+"""Units that shrink a mode's rate: modes of 17 networks failed 2.4 points less often on 8,000 other
+prompts, by a failure or two each at any size."""
 _SHARES = (0.02, 0.05, 0.10, 0.30)  # sizes that a reader asks for
 
 
@@ -76,12 +76,12 @@ def compute_detectable(bars: Bars) -> dict[str, dict[str, float | None]]:
         found = detectable.setdefault(name, {})
         for share in _SHARES:
             inside = round(share * n)
-            # of a pair two tests have to come out, each of which misses half of what may be missed
+            # a pair has to pass two tests, each of which may miss half of the allowed misses
             both = within if name == "pair" else 0.0
             power = {"pair": (1 + POWER) / 2, "range": POWER}.get(name, POWER + _MARGIN)
             least = _find_rate(inside, n, rate, partial(stands, bar, both), power)
-            # an end lies a quarter of the way between two cuts from the nearer one on average: so
-            # many units of the range that is named are others, at either end half of them
+            # on average an end lies a quarter of the gap between two cuts from the nearer cut: this
+            # many units of the named range are others, half of these at either end
             others = uncut / 4 / max(inside, 1)
             if least is not None and others:
                 least = (least - others * rate) / (1 - others) if others < 1 else 2.0
@@ -167,8 +167,8 @@ def describe(
     tested = language.tested(one.rule)
     if among is not None:
         tested = among if tested is None else among & tested
-    # a context's other units are what a rule inside it is compared with; held-out ones, for a
-    # rule that was mined from the others
+    # a rule inside a context is compared with the context's other units; a rule mined from some
+    # units is compared on the held-out ones
     outside = ~inside if tested is None else tested & ~inside
     inside = inside if tested is None else inside & tested
     n, errors = int(inside.sum()), float(y[inside].sum())
@@ -218,14 +218,14 @@ def _list_alternatives(language: RuleLanguage, one: Listed) -> Iterator[Alternat
 
 @dataclass(frozen=True)
 class OwnRule:
-    """A candidate that was named, or mined from outcomes, as a rule that may become a mode.
+    """A candidate, named or mined from outcomes, as a rule that may become a mode.
 
     Attributes
     ----------
     candidate : Candidate
     on : bool array, shape (units,)
     tested : bool array, shape (units,), or None
-        Units it is tested on: those that no finder saw the outcomes of; None for all.
+        Units on which it is tested, whose outcomes no finder saw; None for all.
     """
 
     candidate: Candidate
@@ -257,49 +257,50 @@ def find_modes(
     losses : float64 array, shape (outcomes, units)
         In [0, 1]; NaN where not scored.
     outcomes : sequence of str
-        Models; one empty name where there is one alone.
+        Models; one empty name for a single model.
     level : float
         Family-wise error level over all modes, in (0, 1).
     depth : {1, 2, 3}
-        Conditions that a rule joins at most.
+        Largest number of conditions in a rule.
     within : sequence of str
         Columns of the table that are held fixed: no rule names them, and units are compared only
-        with those that have the same values.
+        with units that have the same values.
     gaps : sequence of str
-        Columns of the table whose gaps go with the outcome. That a value is missing may be joined
-        with other conditions; a value stands alone and is tested on the units that have one.
+        Columns of the table whose gaps go with the outcome. "Is missing" may be joined with other
+        conditions; a value stands alone and is tested on the units that have one.
     strata : int64 array, shape (units,), optional
         Units are exchangeable only within these (size classes of groups).
     own_rules : sequence of OwnRule
         Rules beyond the search's own language.
     shared : bool
-        Of several outcomes, name the modes of their mean too.
+        With several outcomes, also name the modes of their mean.
     bars : {"permutation", "bonferroni"}
-        How rules pay for their number: see `groundfault.modes.bars.Bars`.
+        Correction for the number of rules: see `groundfault.modes.bars.Bars`.
     progress : callable, optional
-        Gets each pass of the search, of as many as there are at most.
+        Called with each pass of the search and the largest number of passes.
 
     Returns
     -------
     modes : tuple of Mode
-        By outcome, those of the mean first; within one in the order of their worth.
+        By outcome, modes of the mean first; within an outcome in the order of their worth.
     search : ModeSearch
 
     Notes
     -----
-    Guarantee, for units that are independent given the strata and rules that do not depend on
-    their outcomes, two claims, each with probability at least ``1 - level``: no mode is listed
-    whose failure rate is the same inside and outside; and none that adds nothing to those listed
-    before it (for a list fixed in advance; simulated for the list that was searched for). With bars
-    by permutation the first assumes subset pivotality (how conditions without an effect go together
-    does not depend on the outcome); with Bonferroni's it is exact however rules depend. Of graded
-    losses, units inside and outside are alike in shape under the first claim; a rule whose losses
-    are as large on average and differ in shape is listed with probability at most ``level``, each
-    by itself (`groundfault.stats.betting.log_excess`; losses are at most the largest observed).
+    The guarantee is for units that are independent given the strata, and rules that do not depend
+    on their outcomes. It has two claims, each with probability at least ``1 - level``. First, no
+    listed mode has equal failure rates inside and outside. Second, every listed mode adds to the
+    modes before it (for a list fixed in advance; simulated for the list that was searched for).
+    With bars by permutation the first claim assumes subset pivotality (the dependence of conditions
+    without an effect does not depend on the outcome); with Bonferroni's it is exact under any
+    dependence of rules. For graded losses, the first claim is about equal distributions inside and
+    outside. A rule whose losses are equal on average but differ in shape is listed with probability
+    at most ``level``, each by itself (`groundfault.stats.betting.log_excess`; losses are at most
+    the largest observed).
     """
     names = [column for column in table.columns if column not in within]
     literals = list_conditions(table.select(names), gaps=gaps)
-    # a table without columns has no rows either: units are counted by their losses
+    # a table without columns also has no rows: units are counted by their losses
     units = np.zeros(losses.shape[1], dtype=np.int64) if strata is None else strata
     blocks = _combine_strata(table, within, units)
     series = _list_outcomes(losses, outcomes, shared)
@@ -362,7 +363,7 @@ def _list_outcomes(
 
 @dataclass
 class _Search:
-    """What the searches of all outcomes share."""
+    """The state that the searches of all outcomes share."""
 
     table: pl.DataFrame
     literals: list[Condition]
@@ -425,7 +426,7 @@ class _Search:
         return make_matrix([one for one in self.lists if one.name != EVERY_MODEL], holds)
 
     def remarks(self) -> tuple[str, ...]:
-        """Return what was left out of the search."""
+        """Return sentences about rules left out of the search."""
         language = self.language(np.ones(len(self.blocks), dtype=np.bool_))
         sentences = []
         if self.depth >= 3 and len(language.triple_places) < len(language.coarse):

@@ -1,9 +1,9 @@
-"""Counting passes over rows of bits, and over all pairs and triples of them.
+"""Counting passes over rows of bits, and over all pairs and triples of rows.
 
-Losses come as bit planes, and what is expected as one rate for each run of words: sums are then
-counts of bits, which the processor does many at a time. NumPy does what is small, compiled code
-(`compiled`) what is large. So, too, are rules counted in many draws of the outcomes: one table has
-the tail of every count, which depends on a rule's units and failures alone.
+Losses are bit planes, and expectations one rate for each run of words. Sums are then counts of
+bits, which the processor does many at a time. NumPy counts small inputs, compiled code (`compiled`)
+large ones. Rules are counted in many draws of the outcomes in the same way: one table has the tail
+of every count, since a tail depends only on a rule's units and failures.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Counts = NDArray[np.float32]
 Evaluate = Callable[[Bools, Counts], Counts]
 
 WORTH_COMPILING = 4e10
-"""Products below which matrices take at most two seconds, half as long as compiling does."""
+"""Products below which matrices take at most two seconds, half as long as compiling."""
 _DEVIATIONS = 9.0
-"""Standard deviations above the mean that tails are tabulated to: no minimum is beyond by chance,
-and what is beyond counts as if it were there."""
+"""Standard deviations above the mean up to which tails are tabulated: no minimum exceeds this by
+chance, and larger counts take the last value."""
 _FEW_RULES = 32
-"""Of so many rules one is looked at first, to find a bar that most need not be counted against."""
+"""One of this many rules is counted first, to find a bar that rules out most others."""
 _DRAWS = 8
-"""Permutations counted together: what is known of a row's pairs is read once for all."""
+"""Permutations counted together: the data of a row's pairs are read once for all."""
 _NEVER = 1 << 30  # failures that no rule has: above every table, and within 32 bits
 NO_BAR = math.log(0.2)
 """Log p above which compiled code does not look a rule up: it passes at no level."""
@@ -63,13 +63,13 @@ def sum_pairs(
     a, b : uint64 arrays, shape (A, W) and (B, W)
     inside : uint64 array, shape (W,)
     planes : uint64 array, shape (P, W)
-        Bit planes of the losses, ``scale`` the worth of each.
+        Bit planes of the losses, with the value of each in ``scale``.
     scale : float64 array, shape (P,)
     runs : int64 array, shape (R + 1,)
-        Where runs of words begin and end; ``rates`` is what is expected of each of a run's units.
+        Begins and ends of runs of words; ``rates`` has the expected loss of each unit of a run.
     rates : float64 array, shape (R,)
     upper : bool
-        Whether pairs of a row with one before its own place are left out, as 0 or not.
+        Whether pairs of a row with an earlier row may be left out (as 0 or any value).
 
     Returns
     -------
@@ -114,21 +114,21 @@ def sum_rows(
 def guarantee(
     units: Floats, losses: Floats, expected: Floats, z: Floats | float, gamma: float
 ) -> Floats:
-    """Return guaranteed excess of rules: how much more often they fail than expected, at least.
+    """Return guaranteed excess of rules: the least amount by which they fail more than expected.
 
     Parameters
     ----------
     units, losses, expected : float64 arrays
-        Of each rule; shapes are broadcast together with that of ``z``.
+        Values of each rule; shapes are broadcast with the shape of ``z``.
     z : float64 array, or float
-        Standard deviations that the lower bound of the failure rate is below it (Wilson).
+        Distance of the lower bound (Wilson) from the failure rate, in standard deviations.
     gamma : float
-        Power of the size that the excess is multiplied with.
+        Power of the size by which the excess is multiplied.
 
     Returns
     -------
     float64 array
-        -9 where a rule holds for no unit.
+        -9 for a rule that matches no unit.
     """
     n = np.maximum(units, 1e-9)
     rate = np.minimum(losses / n, 1.0)
@@ -289,8 +289,8 @@ def count_bits(
     """Return the least values that kernels find in each of many draws of units: shape (draws,
     kernels).
 
-    A look at a few rules shows how low the values of all draws are at least; rules that would have
-    to be lower than that are then few.
+    A few rules give an upper bound of all draws' least values; few other rules can be below this
+    bound.
 
     Parameters
     ----------
@@ -298,8 +298,8 @@ def count_bits(
     drawn : sequence of intp arrays
         The units of each draw.
     kernels : sequence of callable
-        Return a function of `groundfault.modes.compiled`, and what it reads beside the rows of
-        bits of some draws, given a log p: larger ones need not be found.
+        Given a log p, return a function of `groundfault.modes.compiled` and its arguments other
+        than the rows of bits of some draws. The function may miss larger values.
     """
     least = np.zeros((len(kernels), len(drawn)))
     for every in (_FEW_RULES, 1):
@@ -312,7 +312,7 @@ def count_bits(
 def _lower(
     least: Floats, units: Bits, drawn: Sequence[Places], kernels: Sequence[Kernel], every: int
 ) -> None:
-    """Lower the least values to those of every so many rules."""
+    """Lower the least values, looking at one of ``every`` rules."""
     from groundfault.modes.compiled import gather_units
     from groundfault.stats.row_threads import share_rows
 
@@ -340,8 +340,8 @@ def find_needed(table: Counts, rate: float, bar: float) -> Ints:
 def limit_pairs(
     allowed: Bools, support: Ints, table: Counts, rate: float, passing: bool, bar: float
 ) -> tuple[object, ...]:
-    """Return what `groundfault.modes.compiled.find_least_pair` reads of pairs: where those of each
-    row start, how many failures they need (passes turned, `~`), their units, and the tails."""
+    """Return the data on pairs for `groundfault.modes.compiled.find_least_pair`: where each row's
+    pairs start, the failures they need (inverted by `~` for passes), their units, and the tails."""
     needed = find_needed(table, rate, bar)
     limit = needed[np.where(allowed, support, 0)].astype(np.int32)
     if passing:
@@ -352,10 +352,10 @@ def limit_pairs(
 
 
 def tabulate_tails(units: int, errors: int) -> Counts:
-    """Return log P(K >= k) for K failures among some of the units, drawn by chance.
+    """Return log P(K >= k) for K failures among randomly drawn units.
 
-    A row for each size up to `MOST` of all; a column for each k above the mean, rounded down. What
-    is no more than the mean has 0.
+    There is a row for each size up to `MOST` of all units, and a column for each k above the mean,
+    rounded down. Counts up to the mean have 0.
     """
     from scipy.special import gammaln
 
@@ -366,7 +366,7 @@ def tabulate_tails(units: int, errors: int) -> Counts:
     step = max(1, _CELLS // (2 * width))
     for first in range(1, len(table), step):
         s = np.arange(first, min(first + step, len(table)))[:, None]
-        # what is beyond twice the columns adds nothing
+        # counts beyond twice the columns add nothing
         k = (s * (errors / units)).astype(np.int64) + np.arange(2 * width)
         rest = units - errors - s + k
         possible = (k <= np.minimum(s, errors)) & (rest >= 0)

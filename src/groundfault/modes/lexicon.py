@@ -1,8 +1,8 @@
-"""Small closed classes of words in seven languages: what is read off texts without a model.
+"""Small closed classes of words in seven languages, to describe texts without a model.
 
-Function words tell a language even in a short text. The other classes are those that change what
-a task asks for: numbers in words, negation, the direction of time, comparison, units. Spellings
-without accents and with ``ae`` for ``ä`` are added, since many data sets are written so.
+Function words identify a language even in a short text. The other classes change the demands of a
+task: numbers in words, negation, the direction of time, comparison, units. Spellings without
+accents and with ``ae`` for ``ä`` are added, since many data sets use them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LISTS: dict[str, Any] = tomllib.loads(read_beside(__file__, "lexicon.toml"))
 LANGUAGES: dict[str, str] = _LISTS["languages"]
 _FUNCTION_WORDS: dict[str, str] = _LISTS["function_words"]
 CLASSES: dict[str, dict[str, str]] = _LISTS["classes"]
-"""What texts may have, by language."""
+"""Words of each class by language."""
 _MIN_TEXTS = 8  # texts that a language has: one condition's support
 _MIN_SHARE = 0.005  # and share of the texts: fewer are strays
 _ROUNDS = 2  # naive Bayes changes few labels after the second
@@ -41,14 +41,14 @@ class ColumnLanguages:
     Attributes
     ----------
     texts : sequence of set of str
-        The different words of each text.
+        The distinct words of each text.
     labels : list of str
-        The language of each text, as a code; empty where it cannot be told.
+        The code of each text's language; empty if it is unknown.
     present : tuple of str
-        Languages of the column, the most frequent first; English where none can be told.
+        Languages of the column, the most frequent first; English if all are unknown.
     words : dict of str to tuple of str
-        By language: words that tell its texts from those in the other languages of the column.
-        Empty where the column is in one language.
+        By language: words that tell its texts from texts in the column's other languages. Empty for
+        a column in one language.
     """
 
     texts: Sequence[Set[str]]
@@ -59,8 +59,8 @@ class ColumnLanguages:
     def list_words(self, name: str) -> tuple[str, ...]:
         """Return words of a class (see `lexicon.CLASSES`) in the languages of the column.
 
-        A word of several meanings (*once* is eleven in Spanish) is left out where the texts that
-        have it are mostly in another language. Empty if no text has any of them.
+        A word with several meanings (*once* is eleven in Spanish) is left out if the texts that
+        have it are mostly in another language. Empty if the words are in no text.
         """
         homes: dict[str, set[str]] = {}
         for code in self.present:
@@ -84,11 +84,11 @@ def detect_languages(texts: Sequence[Set[str]]) -> ColumnLanguages:
     Parameters
     ----------
     texts : sequence of set of str
-        The different words of each text, in lower case.
+        The distinct words of each text, in lower case.
 
     Notes
     -----
-    Function words label the texts that have enough of them. All words of these texts then label
+    Function words label the texts with enough function words. All words of these texts then label
     the others (naive Bayes, twice), since a short question may have no function word at all.
     """
     labels = [_label_by_function_words(words) for words in texts]

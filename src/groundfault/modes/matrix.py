@@ -1,8 +1,8 @@
-"""One list of rules for several models: how often each fails there, and what of it is confirmed.
+"""One list of rules for several models, with each model's failures and confirmations.
 
-The rules are those of the models' own lists. A row is a rule that adds to the rows before it for
-one model at least; so what several models share is said once, and a hole of one has its row where
-it is the best that is left for that one.
+The rules come from the models' own lists. A row is a rule that adds to the rows before it for at
+least one model. So a rule shared by several models has one row, and a rule of a single model gets a
+row when it is the best one left for this model.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from groundfault.stats import bits as bitset, flips
 from groundfault.stats.bits import Bits
 
 _MOST_ROWS = 35
-"""Rows of a list: what 17 networks share and do not takes some 25."""
+"""Most rows of a list: 17 networks need some 25."""
 _SAME_PLACE = 0.3
-"""Overlap from which two rules are wordings of one row: of these the likelihood chooses."""
+"""Overlap from which two rules are wordings of one row; the likelihood chooses between them."""
 
 
 @dataclass(frozen=True)
 class ModelModes:
-    """The list of one model, and what it was made from.
+    """The list of one model, and the data it was made from.
 
     Attributes
     ----------
     name : str
     scored : bool array, shape (units,)
     bars : Bars
-        Over the scored units, at the model's share of the level.
+        Bars over the scored units, at the model's share of the level.
     listed : sequence of Listed
     """
 
@@ -80,7 +80,7 @@ class _Matrix:
         pool: dict[str, tuple[RuleLanguage, ModeRule]] = {}
         for model in models:
             for one in model.listed:
-                # what holds inside a context is no excess among all
+                # an excess inside a context is not an excess among all units
                 if one.rule.kind != "inside":
                     language = model.bars.language
                     pool.setdefault(language.sql(one.rule), (language, one.rule))
@@ -202,7 +202,7 @@ class _Matrix:
 
 
 def _translate(language: RuleLanguage, rule: ModeRule, into: RuleLanguage) -> ModeRule | None:
-    """Return a rule in the language of another model's units; None if it is none of it."""
+    """Return a rule in the language of another model's units; None if that language lacks it."""
     if language is into:
         return rule
     index = {one.rule: i for i, one in enumerate(into.literals)}

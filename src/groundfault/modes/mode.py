@@ -1,4 +1,4 @@
-"""One failure mode: a rule, what it covers, how sure it is, and examples."""
+"""One failure mode: a rule, its counts, its p-values, and examples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVERY_MODEL = "every model"
 
 
 class _Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A part of a mode: none of it can be changed, and a field that is not of it is an error."""
+    """A part of a mode: immutable, and an unknown field is an error."""
 
 
 class Alternative(_Section, frozen=True, kw_only=True):
@@ -31,7 +31,8 @@ class Alternative(_Section, frozen=True, kw_only=True):
     rule, meaning : str
         In SQL, and in English.
     overlap : float
-        Examples that both rules hold for, over those that either does (Jaccard), in [0, 1].
+        Examples that both rules match, over examples that at least one matches (Jaccard), in
+        [0, 1].
     """
 
     rule: str
@@ -116,46 +117,46 @@ class Mode(_Section, frozen=True, kw_only=True):
     Attributes
     ----------
     rule : str
-        SQL over columns of the evidence. An example whose values are missing is outside it.
+        SQL over columns of the evidence. An example whose values are missing is outside.
     meaning : str
         The rule in English.
     conditions : tuple of str
-        The parts that AND joins, each in English.
+        The conditions that AND joins, each in English.
     outcome : str
-        The model; empty where there is one alone, ``every model`` for the mean over all. Of a
-        comparison the list: ``worse`` or ``better``; failures are then those of the second run.
+        The model; empty for a single model, ``every model`` for the mean over all. In a comparison
+        the list, ``worse`` or ``better``; failures are then the second run's.
     n, errors : int, float
-        Units inside, and failures among them (losses summed).
+        Units inside, and failures of these units (losses summed).
     n_outside, errors_outside : int, float
-        Of the other units: all of them, or where there is a context those of the context.
+        The same for all other units, or for the other units of the context if there is one.
     context : str
-        The condition, in English, within which the others hold for more failures; empty for a
+        The condition, in English, within which the other conditions mean more failures; empty for a
         rule that is compared with all other units.
     n_new, errors_new : int, float
-        Of those inside, what no earlier mode of the same outcome covers.
+        Units inside that no earlier mode of the same outcome covers, and their failures.
     corrected : float or None
-        Failure rate to expect of new examples inside: rules that are chosen on the same examples
-        look worse than they are. None in reports of earlier releases.
+        Expected failure rate of new examples inside: rules chosen on the same examples look worse
+        than they are. None in reports of earlier releases.
     interval : pair of float
-        Of that rate, at level 1 - alpha: Wilson's, the lower end around the corrected rate.
+        Interval of that rate at level 1 - alpha: Wilson's, the lower end around the corrected rate.
     p_marginal : float
-        Against equal failure rates inside and outside, adjusted for every rule that could have
-        been said; where other rows proposed it, the largest of those listed so far.
+        p-value against equal failure rates inside and outside, adjusted for all possible rules. For
+        a rule proposed by other rows, the largest p-value listed so far.
     p_conditional : float
-        The same given the modes listed before it.
+        The same, given the modes listed before it.
     source : str
-        Who proposed the rule: ``modes`` for those of the search's own language.
+        Proposer of the rule: ``modes`` for rules in the search's own language.
     alternatives : tuple of Alternative
     doses : tuple of DosePoint
         For each column of numbers in the rule, failures along it; in the order of the column.
     sample : tuple of ModeExample
-        Typical and different ones; `examples` selects among them. Of a change, failing ones are
-        those that changed as the list says, and passing ones all others inside.
+        Typical and different examples; `examples` selects some. For a change, failing examples
+        changed in the direction of the list, and passing examples are all others inside.
     change : ModeChange or None
-        What changed since the first of two runs; None where none were compared.
+        The change since the first of two runs; None without a comparison.
     stability : float or None
-        Share of samples of nine tenths of the units in which the rule passes what it had to pass.
-        None for graded losses, for comparisons and in reports of before.
+        Share of samples of nine tenths of the units in which the rule passes its bars. None for
+        graded losses, for comparisons and in reports of earlier releases.
     """
 
     rule: str
@@ -187,12 +188,12 @@ class Mode(_Section, frozen=True, kw_only=True):
 
     @property
     def rate_outside(self) -> float:
-        """Return failure rate outside; 0 where nothing is outside."""
+        """Return the failure rate outside; 0 without units outside."""
         return self.errors_outside / self.n_outside if self.n_outside else 0.0
 
     @property
     def rate_before(self) -> float:
-        """Return failure rate of the first of two runs inside; 0 where none were compared."""
+        """Return the failure rate of the first of two runs inside; 0 without a comparison."""
         if self.change is None:
             return 0.0
         return self.change.before / max(1, self.change.n_before or self.n)
@@ -271,7 +272,7 @@ class RuleClass(_Section, frozen=True, kw_only=True):
     ----------
     name : str
     rules : int
-        How many rules it has on these examples, whatever their outcomes.
+        Number of rules on these examples, independent of their outcomes.
     weight : float
         Its share of the error level.
     """
@@ -288,11 +289,10 @@ class MatrixCell(_Section, frozen=True, kw_only=True):
     ----------
     model : str
     n, errors : int, float
-        Scored units inside, and failures among them (losses summed).
+        Scored units inside, and failures of these units (losses summed).
     mark : {"named", "confirmed", ""}
-        Named: it fails more often inside, and beyond what the rows before say of this model.
-        Confirmed: it fails more often inside. Empty: neither could be shown, which is not to say
-        that it passes.
+        Named: the model fails more often inside, also given the rows before. Confirmed: it fails
+        more often inside. Empty: neither was shown, which does not mean that the model passes.
     """
 
     model: str
@@ -334,43 +334,42 @@ class MatrixRow(_Section, frozen=True, kw_only=True):
 
 
 class ModeSearch(_Section, frozen=True, kw_only=True):
-    """What was searched for failure modes, under which guarantee, and what the modes cover.
+    """The search for failure modes: its extent, its guarantee, and the coverage of the modes.
 
     Attributes
     ----------
     level : float
-        Family-wise error level over all modes, of each of the two claims.
+        Family-wise error level over all modes, for each of the two claims.
     depth : int
-        Conditions that a rule joins at most.
+        Largest number of conditions in a rule.
     columns : tuple of str
         Columns whose values and texts rules may name.
     within : tuple of str
         Columns that are held fixed.
     classes : tuple of RuleClass
     outcomes : tuple of Coverage
-        What the modes of each outcome cover together.
+        Joint coverage of the modes of each outcome.
     detectable : dict of str to float or None
-        Share of the units inside a rule to the failure rate that a single condition would have
-        needed to be named with 80 % power; of a comparison the rise of that rate. None where none
-        would do.
-    detectable_by : dict of str to such a dict
-        The same of a ``range`` of numbers, a ``word`` and a ``pair`` of conditions; those that the
-        search has. Empty in comparisons, and in reports of before.
+        For each share of the units inside a rule, the failure rate at which a single condition is
+        named with 80 % power; in a comparison, the rise of that rate. None if no rate is enough.
+    detectable_by : dict of str to dict
+        The same for a ``range`` of numbers, a ``word`` and a ``pair`` of conditions, if the search
+        has them. Empty in comparisons and in reports of earlier releases.
     remarks : tuple of str
-        What was left out of the search, in sentences.
+        Sentences about rules left out of the search.
     bars : {"permutation", "bonferroni"}
-        How rules paid for their number: `groundfault.modes.bars.Bars`.
+        Correction for the number of rules: `groundfault.modes.bars.Bars`.
     searched : int or None
-        Rows that rules were looked for in, where all others judged them; None where all units did
+        Rows in which rules were searched, if all other rows judged them; None if all units did
         both.
     overall : pair of float, or None
-        Of a comparison: p-values that all units together got no worse, and no better, adjusted for
-        every rule that was tested beside it.
+        For a comparison: p-values that all units together got no worse, and no better, adjusted for
+        all rules tested with it.
     matrix : tuple of MatrixRow
-        Of several models: one list of rules for all.
+        For several models: one list of rules for all.
     like_for_like : tuple of float, or None
-        Of runs over different examples: the change of all of them, each compared with its like in
-        the other run, and the ends of its interval.
+        For runs over different examples: the change of all examples, each compared with similar
+        examples in the other run, and the ends of its interval.
     """
 
     level: float

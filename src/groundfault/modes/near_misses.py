@@ -1,4 +1,4 @@
-"""Near misses of a rule: what it would hold for, were it not for one of its conditions."""
+"""Near misses of a rule: examples that match all of its conditions but one."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class NearMiss:
-    """The rows that one condition alone keeps outside a rule.
+    """The rows that only one condition keeps outside a rule.
 
     Attributes
     ----------
     condition : str
-        In SQL: one of those that AND joins.
+        One of the conditions that AND joins, in SQL.
     mask : bool array, shape (rows,)
-        Where every other condition holds and this one does not; with a missing value it does not.
+        Rows that match every other condition but not this one; a missing value does not match.
     distance : float64 array, shape (rows,), or None
-        How far a row is from the condition's threshold, NaN outside the mask and where a value is
-        missing; None for a condition that compares with no number.
+        Distance of a row from the condition's threshold, NaN outside the mask and for a missing
+        value; None for a condition without a number.
     """
 
     condition: str
@@ -47,7 +47,7 @@ class NearMiss:
 
 
 def find_near_misses(rule: str, table: pl.DataFrame) -> tuple[NearMiss, ...]:
-    """Return the near misses of a rule, by the condition that does not hold.
+    """Return the near misses of a rule, by the condition that they do not match.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ def find_near_misses(rule: str, table: pl.DataFrame) -> tuple[NearMiss, ...]:
     Returns
     -------
     tuple of NearMiss
-        One for each condition, in their order; no row is in two of them, and together they are the
-        rows that `groundfault.modes.examples.find_near` marks.
+        One for each condition, in their order, without common rows. Together they are the rows that
+        `groundfault.modes.examples.find_near` marks.
 
     Raises
     ------

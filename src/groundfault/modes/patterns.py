@@ -1,7 +1,7 @@
-"""Modes by counts: rules in a fixed order, tested on units that had no part in proposing them.
+"""Modes by counts: rules in a fixed order, tested on units that did not help to propose them.
 
-Whoever fixes rules and their order elsewhere needs no correction for all that could have been
-said: each is tested given those before it, and the list ends at the first that fails.
+If other units fixed the rules and their order, no correction for the number of possible rules is
+needed: each rule is tested given the rules before it, and the list ends at the first that fails.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _ATOMS = 30_000  # tables whose exact chance is summed: a tenth of a second
 
 @dataclass(frozen=True)
 class PatternCells:
-    """Units that agree in their loss and in which of M rules hold for them: C cells.
+    """Counts of units in C cells with equal losses and equal matches of M rules.
 
     Attributes
     ----------
     on, tested : bool arrays, shape (C, M)
-        Whether each rule holds, and whether it is tested there; never on where not tested.
+        Whether each rule matches a cell, and whether it is tested there; never on where not tested.
     losses : float64 array, shape (C,)
-        In [0, 1].
+        Losses in [0, 1].
     units : int64 array, shape (C,)
-        Negative in a cell that takes units of another, equal one away again.
+        Number of units; negative in a cell that removes units from another, equal cell.
     strata : int64 array, shape (C,)
-        Units are compared with those of their stratum alone.
+        Strata: units are compared only within their stratum.
     """
 
     on: Bools
@@ -65,14 +65,14 @@ class PatternCells:
 
 @dataclass(frozen=True)
 class OrderedTest:
-    """One rule of a list, tested given those before it.
+    """One rule of a list, tested given the rules before it.
 
     Attributes
     ----------
     inside, outside, new : pair of int and float
-        Units inside, outside, and inside but in no rule before it; with their losses.
+        Units inside, outside, and inside but in no earlier rule; with their losses.
     log_marginal, log_conditional : float
-        Log p-values: alone, and given the rules before it; each at least that of those before.
+        Log p-values: alone, and given the rules before it; never below an earlier rule's.
     """
 
     inside: tuple[int, float]
@@ -83,7 +83,7 @@ class OrderedTest:
 
 
 def judge_in_order(cells: PatternCells, level: float) -> Iterator[OrderedTest]:
-    """Yield the rules, in their order, up to the first whose claims do not both stand.
+    """Yield the rules in their order, up to the first that fails one of its two tests.
 
     Parameters
     ----------
@@ -93,12 +93,12 @@ def judge_in_order(cells: PatternCells, level: float) -> Iterator[OrderedTest]:
 
     Notes
     -----
-    Guarantee, for units that are independent and rules whose choice and order do not depend on
-    their losses: with probability at least ``1 - level`` none is listed whose losses are the same
-    inside and outside, and with the same probability none that adds nothing to those before it.
-    Testing in a fixed order spends no level on a rule that passes (Westfall and Krishen 2001,
-    doi:10.1016/S0378-3758(01)00077-5). Tails are exact for losses of 0 and 1; for graded losses,
-    and for very many units in several strata, a double saddlepoint.
+    The guarantee is for independent units and rules whose choice and order do not depend on their
+    losses. With probability at least ``1 - level``, no listed rule has equal losses inside and
+    outside; with the same probability, every listed rule adds to the rules before it. Testing in a
+    fixed order spends no level on a rule that passes (Westfall and Krishen 2001,
+    doi:10.1016/S0378-3758(01)00077-5). Tails are exact for losses of 0 and 1, and a double
+    saddlepoint for graded losses and for very many units in several strata.
     """
     first, base = np.zeros(len(cells.units), dtype=np.int64), cells.strata
     worst = [-math.inf, -math.inf]

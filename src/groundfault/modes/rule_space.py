@@ -1,6 +1,6 @@
-"""The language of rules: which conditions join, and how many rules of each class there are.
+"""The language of rules: the conditions that join, and the number of rules of each class.
 
-All of it depends on the examples alone.
+It depends only on the examples, not on outcomes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ModeRule:
 
 
 class RuleLanguage:
-    """Conditions, what may be joined, and how many rules of each class that gives.
+    """Conditions, their allowed conjunctions, and the number of rules of each class.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class RuleLanguage:
         self.bits = layout.arrange([one.units.bits for one in literals])
         tiers = np.array([one.tier for one in literals], dtype=np.int64)
         families = [one.family for one in literals]
-        # with few attributes, what is read off texts stands in for them
+        # with few attributes, conditions on texts take their place
         attributes = {f for f, tier in zip(families, tiers, strict=True) if tier == Tier.ATTRIBUTE}
         top = Tier.ATTRIBUTE if len(attributes) >= 3 else Tier.TEXT
         grain = np.array([one.grain for one in literals], dtype=np.int64)
@@ -80,7 +80,7 @@ class RuleLanguage:
         self.family = np.array([codes[name] for name in families], dtype=np.int64)
         self.support = bitset.count(self.bits)
         self.single = alone[self.support[alone] <= MOST * len(layout.strata)]
-        # what a negation or a range says, a plain condition mostly says as well
+        # a plain condition mostly describes the same units as a negation or a range
         costs = np.array([self.literals[i].cost for i in self.single])
         self.handicaps = math.log(_PLAINER) * (costs - costs.min(initial=math.inf))
         self._join_pairs()
@@ -148,7 +148,7 @@ class RuleLanguage:
         return families
 
     def values_beside(self, part: tuple[int, ...]) -> NDArray[np.intp]:
-        """Return all values of a column that sets join, by some of them."""
+        """Return all values of a column that join to sets, given some of these values."""
         families = [self.plain[places] for places in self.values.values()]
         beside = (index for index in families if set(part) <= set(index.tolist()))
         return next(beside, np.array(part, dtype=np.intp))
@@ -210,7 +210,7 @@ class RuleLanguage:
         return contexts * sum(_count_subsets(len(v), MAX_SET) for v in self.values.values())
 
     def handicap_of(self, rule: ModeRule) -> float:
-        """Return how much more than the plainest a single condition costs; other rules nothing."""
+        """Return the extra cost of a single condition over the plainest one; 0 for other rules."""
         if rule.kind != "single":
             return 0.0
         return float(self.handicaps[np.searchsorted(self.single, rule.parts[0][0])])
@@ -227,8 +227,8 @@ class RuleLanguage:
             yield ModeRule(tuple(order), kind)
 
     def _classify(self, parts: Sequence[tuple[int, ...]], free: bool) -> str | None:
-        """Return the class of rules that a conjunction belongs to; None if it is none of the
-        language."""
+        """Return the class of rules that a conjunction belongs to; None if the language lacks
+        it."""
         tiers = {self.literals[i].tier for part in parts for i in part}
         if max(tiers, default=0) >= Tier.PARTIAL:
             # tested on some units only, each on its own

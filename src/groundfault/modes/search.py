@@ -1,7 +1,7 @@
 """The search: the best rules of every class, given the modes listed so far.
 
-It is exhaustive for conjunctions of up to three literals. It may be as greedy as it likes: every
-rule of the language is paid for, so no way of picking among them can break the guarantee.
+It is exhaustive for conjunctions of up to three literals. Any greedy choice is allowed: every rule
+of the language is paid for, so the choice of rules cannot break the guarantee.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def score_counts(units: Floats, losses: Floats, expected: Floats, z: Floats | fl
 
 
 def search(bars: Bars, strata: Strata) -> list[RuleProposal]:
-    """Return the best rules of every class, those of the largest guaranteed excess first."""
+    """Return the best rules of every class, by decreasing guaranteed excess."""
     language = bars.language
     rules = list(dict.fromkeys(_search_all(bars, strata)))
     masks = language.masks(rules)
     costs = np.array([bars.cost_of(rule) for rule in rules])
     scores = score_masks(masks, strata, costs) if rules else np.zeros(0)
-    # what joins more than half of the units by several conditions, or by words, is better said by
-    # what it leaves out
+    # a rule of several conditions or words that matches more than half of the units is better
+    # described by its opposite
     most = [MOST if rule.kind == "single" else 0.5 for rule in rules]
     small = bitset.count(masks) <= np.array(most) * strata.layout.strata.size
     alone = np.array([len(rule.parts) == 1 for rule in rules], dtype=np.bool_)
@@ -115,11 +115,10 @@ def _find_pairs(
     *,
     upper: bool = False,
 ) -> list[tuple[int, int, float]]:
-    """Return the allowed pairs of rows of the best positive scores, and these, best first.
+    """Return the allowed pairs of rows with the best positive scores, and the scores, best first.
 
-    ``support`` is how many units they share, where that is known; ``rate`` what is expected of each
-    unit of a row, where it is not that of its stratum; ``upper`` leaves out a row with those before
-    it.
+    ``support`` is the number of shared units, if known; ``rate`` the expected loss of each unit of
+    a row, if it differs from its stratum's; ``upper`` leaves out pairs of a row with earlier rows.
     """
     pairs: list[tuple[int, int, float]] = []
     # all pairs at once take gigabytes
@@ -132,7 +131,7 @@ def _find_pairs(
             sums[2] = sums[0] * rate[some, None]
         units, losses, expected = sums
         excess = losses - expected
-        # Wilson's bound is above what is expected only there; the margin is for rounding
+        # Wilson's bound is above the expectation only there; the margin is for rounding
         spread = z * z * (1 - 1e-9) * expected * (units - expected)
         i, j = np.nonzero(allowed[some, column:] & (excess * np.abs(excess) * units > spread))
         scores = _score(sums[:, i, j], z)
@@ -204,7 +203,7 @@ def _search_singles(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
         if len(places):
             counts = every[:, places]
             scores = _score(counts, _z(bars, kind))
-            # a test may tell from chance what has no guaranteed excess
+            # a test may find rules without a guaranteed excess significant
             more = np.flatnonzero(counts[1] > counts[2])
             best = more[np.argsort(-scores[more], kind="stable")][:TOP]
             yield from (ModeRule(((int(places[i]),),), kind) for i in best)
@@ -282,8 +281,8 @@ def _search_family(
     subsets = list_subsets(min(len(places), TOP_VALUES), MAX_SET)
     sizes = subsets.sum(axis=1)
     z = np.array([_z(bars, kind, int(size)) for size in sizes])
-    # by Cauchy and Schwarz no set of a context is further beyond what is expected than all its
-    # values together: few contexts have sets that may be
+    # by Cauchy and Schwarz no set of a context exceeds its expectation more than all values of the
+    # context together: few contexts can have sets that pass
     beyond = np.square(np.maximum(sums[1] - sums[2], 0)) / np.maximum(sums[0], 1)
     hopeful = np.flatnonzero(beyond.sum(axis=1) >= np.square(z.min()) * spread * (1 - 1e-9))
     units, losses, expected = sums[:, hopeful]
@@ -303,7 +302,7 @@ def _search_family(
         each = (x - e) / u
     least = np.where(subsets[None], each[:, None, :], np.inf).min(axis=2)
     ok = (s >= MIN_SUPPORT) & ~((~usable)[:, None, :] & subsets[None]).any(axis=2)
-    # a set of all values says nothing beyond its context; each value has to carry its part
+    # a set of all values equals its context; each value has to contribute
     ok &= (sizes[None, :] < live[:, None]) & (least >= EVEN * mean)
     scores = np.where(ok, score_counts(s, k, mu, z[None, :]), -9.0)
     for flat in _best(scores, TOP):
@@ -313,7 +312,7 @@ def _search_family(
 
 
 def _search_words(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
-    """Yield unions of words, grown greedily from the best of them."""
+    """Yield unions of words, grown greedily from the best word."""
     for places in bars.language.word_families.values():
         bits = bars.language.bits[places]
         units, losses, expected = strata.count_new(bits)

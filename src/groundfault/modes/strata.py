@@ -1,4 +1,4 @@
-"""Units, losses and strata: how surprising a rule is, given what earlier modes explain."""
+"""Units, losses and strata: how surprising a rule is, given the earlier modes."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Singles = NDArray[np.float32]
 _KEPT = 0.9
-"""Share of the units that samples keep: a mode that the other tenth decides is not stable."""
+"""Share of the units that samples keep: a mode that depends on the other tenth is not stable."""
 _SAMPLES = 20
-"""Samples of which the stability of a mode is counted: a word, not a number, is made of it."""
+"""Samples to count the stability of a mode: reports show a word, not a number."""
 _FEW = 64
-"""Strata up to which units are counted as bits: more strata have few units each."""
+"""Most strata to count units as bits: more strata have few units each."""
 _ORDINARY = 1.5
-"""Deviates below which a rule passes at no level: they are left as they are."""
+"""Deviates below which a rule passes at no level: they are not transformed."""
 _ROUNDING = 1e-6
-"""Share of the variance of all losses that sums in single precision cannot tell from none."""
+"""Share of the variance of all losses that sums in single precision cannot tell from 0."""
 _STRAIGHT = 1e-3
-"""Skewness below which a distribution is as good as symmetric: cube roots of less are rounding."""
+"""Skewness below which a distribution counts as symmetric: smaller cube roots are rounding."""
 _PLANES = 7
 """Bits of a loss that rank rules; tests use the loss itself."""
 
@@ -49,9 +49,9 @@ class Losses:
         In [0, 1].
     planes : uint64 array, shape (P, words)
     scale : float64 array, shape (P,)
-        What each plane is worth.
+        Value of each plane.
     step : float
-        What all losses are whole multiples of; 0 where there is none.
+        All losses are whole multiples of this; 0 without a grid.
     """
 
     values: Floats
@@ -79,7 +79,7 @@ class Losses:
 
 
 class Scores:
-    """Score rules: normal deviates of their losses from what their strata give.
+    """Score rules by normal deviates of their losses from the expectation of their strata.
 
     Parameters
     ----------
@@ -87,14 +87,14 @@ class Scores:
         Stratum of each unit, from 0.
     losses : float64 array, shape (units,)
     graded : bool
-        Whether some are neither 0 nor 1.
+        Whether some losses are neither 0 nor 1.
 
     Notes
     -----
-    An excess over its deviation among permutations within strata; of graded losses, over the robust
-    one where that is larger (`discount_spread`). Its skewness among permutations is taken out by a
-    cube root (Wilson and Hilferty 1931, of a gamma variable), so that rules of few units do not
-    hide what rules of many say.
+    A score is an excess over its standard deviation among permutations within strata; for graded
+    losses, over the robust deviation if that is larger (`discount_spread`). A cube root removes its
+    skewness among permutations (Wilson and Hilferty 1931, for a gamma variable), so that rules of
+    few units do not hide rules of many.
     """
 
     def __init__(self, home: Ints, losses: Floats, *, graded: bool) -> None:
@@ -111,7 +111,7 @@ class Scores:
         return np.asarray(np.add.reduceat(values, self.runs[:-1]))
 
     def permute(self, rng: np.random.Generator, permutations: int) -> Singles:
-        """Return what is left of losses after their stratum's mean, as it is and permuted.
+        """Return losses minus their stratum's mean, in the given and in permuted orders.
 
         Returns
         -------
@@ -154,8 +154,8 @@ class Scores:
         score.ravel()[some] = _bend(score.ravel()[some], bend[some // score.shape[1]])
         if not self.graded:
             return np.asarray(np.maximum(least, score.max(axis=0)))
-        # a robust deviation only lowers a score: those of the largest come first, then all that
-        # may be larger
+        # a robust deviation only lowers a score: compute it for the largest scores first, then for
+        # all scores that may be larger
         draw = np.arange(score.shape[1])
         rule = score.argmax(axis=0)
         for _ in range(2):
@@ -191,12 +191,12 @@ class Scores:
 
 
 def _bend(z: Floats | Singles, skewness: Floats) -> Floats:
-    """Return normal deviates of those of a gamma variable of this skewness."""
+    """Convert standardised gamma values with this skewness to normal deviates."""
     return np.asarray(6 / skewness * (np.cbrt(1 + skewness / 2 * z) - 1) + skewness / 6)
 
 
 class Strata:
-    """Units in strata: those of the layout, divided by the first listed mode that holds.
+    """Units in strata of the layout, further divided by the first listed mode that matches.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ class Strata:
         self.total = np.bincount(self.home, weights=self.losses.values)
         rate = self.total / self.size
         self.expected = rate[self.home]
-        # among new units, what is expected is one number for each stratum of the layout
+        # new units have one expectation for each stratum of the layout
         self.inside = self.layout.pack(self.new[None])[0]
         self.rates = np.zeros(len(self.layout.runs) - 1)
         self.rates[self.layout.strata[self.new]] = self.expected[self.new]
@@ -329,13 +329,13 @@ class Strata:
         return compute_overlaps(mask & self.inside, np.stack(masks) & self.inside)
 
     def assume_worst(self, mask: Bits, tested: NDArray[np.bool_]) -> Bits:
-        """Return a rule as if all that speaks against it had lost its value.
+        """Return a rule's units as if all units against it had lost their values.
 
         Parameters
         ----------
         mask : uint64 array, shape (words,)
         tested : bool array, shape (units,)
-            Units with a value: of the others, those that failed less than usual would be inside.
+            Units with a value. Other units that failed no more than the mean are put inside.
         """
         losses = self.losses.values
         lost = ~tested & (losses <= losses.mean())
@@ -344,7 +344,7 @@ class Strata:
     def log_excess(self, mask: Bits, tested: NDArray[np.bool_] | None = None) -> float:
         """Return `groundfault.stats.betting.log_excess` of this rule alone, within strata.
 
-        Infinite for losses of 0 and 1, which differ in nothing but their mean.
+        Infinite for losses of 0 and 1, which can differ only in their mean.
         """
         if self.losses.binary:
             return math.inf
@@ -354,7 +354,7 @@ class Strata:
         return sum(log_excess(self.losses.values[part], on[part]) for part in parts)
 
     def count_new(self, masks: Bits) -> tuple[Floats, Floats, Floats]:
-        """Return new units of each rule, their losses, and what is expected of them."""
+        """Return new units of each rule, their losses, and their expected losses."""
         units, losses, expected = sum_rows(
             masks,
             self.inside,
@@ -369,20 +369,20 @@ class Strata:
 def discount_spread(
     on: NDArray[np.bool_], home: NDArray[np.intp], losses: Floats, units: Floats
 ) -> float:
-    """Return what graded losses inside exceed their expectation by merely for varying more there.
+    """Return the part of the excess of graded losses inside that comes only from a larger spread.
 
-    Equal means with unequal spread are no failure mode, but a permutation takes them for one: the
-    excess is scaled by the deviation that permutations have over the robust one (the studentised
-    permutation test; Chung and Romano 2013, doi:10.1214/13-AOS1090), never up.
+    Equal means with unequal spread are not a failure mode, but a permutation test finds them. The
+    excess is therefore scaled by the standard deviation among permutations over the robust one (the
+    studentised permutation test; Chung and Romano 2013, doi:10.1214/13-AOS1090), never up.
 
     Parameters
     ----------
     on : bool array, shape (C,)
-        Whether a rule holds, for units that are alike.
+        Whether a rule matches, for groups of equal units.
     home : intp array, shape (C,)
-        Their stratum.
+        Stratum of each group.
     losses, units : float64 arrays, shape (C,)
-        Their loss, and how many they are.
+        Loss of the group's units, and their number.
     """
     size = np.bincount(home, units)
     total = np.bincount(home, losses * units)

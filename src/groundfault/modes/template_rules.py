@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from groundfault.modes.templates import NUMBER, SLOT, Skeleton, Templates
 from groundfault.modes.text_conditions import Draft, TextTest, match
 
-# overlap (Jaccard) of the texts that a rule selects with those of the template
+# overlap (Jaccard) of the texts that a rule selects with the texts of the template
 _GOOD_OVERLAP = 0.97  # overlap with the group from which a pattern needs no better one
 _LEAST_OVERLAP = 0.8  # overlap below which a pattern is another group
 _GOOD_SENTENCE = 0.9  # the same of one sentence
-_MAX_FORM = 20  # words of a form: what is read in a line
+_MAX_FORM = 20  # words of a form: a line
 # sentences that a rule joins; the rarest come first
 _MAX_JOINED = 2  # patterns that OR joins: three are not read
 _MAX_TEMPLATES = 80  # the most frequent ones; later ones hold for few texts
@@ -30,20 +30,20 @@ Bools = NDArray[np.bool_]
 
 
 def draft_templates(sample: pl.Series, templates: Templates) -> Iterator[Draft]:
-    """Yield conditions that a text is made after a template, or has a sentence of some form.
+    """Yield conditions that a text follows a template, or has a sentence with some form.
 
     Parameters
     ----------
     sample : polars.Series
         Strings without nulls.
     templates : Templates
-        Of the sample.
+        Templates of the sample.
 
     Notes
     -----
-    A template is told by the shortest of a few patterns that selects its texts: one of its
-    sentences anywhere, the same from end to end, all of them, or one of them without those of
-    another template.
+    The rule of a template is the shortest of a few patterns that selects its texts: one of its
+    sentences anywhere, a sentence from end to end, all its sentences, or one sentence without the
+    sentences of another template.
     """
     matcher = _Matcher(sample, templates)
     labels = Counter(label for label in templates.labels if label)
@@ -81,7 +81,7 @@ class _Matcher:
         return None
 
     def quote(self, skeleton: Skeleton) -> str:
-        """Return a sentence as it reads, in quotation marks."""
+        """Return a sentence in its readable form, in quotation marks."""
         gaps = [self._read_gap(skeleton, i) for i in range(1, len(skeleton))]
         pairs = zip(skeleton, ["", *(gap if gap.strip() else " " for gap in gaps)], strict=True)
         return f'"{"".join(gap + word for word, gap in pairs)}"'
@@ -119,7 +119,7 @@ class _Matcher:
         return re.escape(gap).replace(r"\ ", " ") if gap else r"\W+"
 
     def _read_gap(self, skeleton: Skeleton, i: int) -> str:
-        """Return what always stands before a word; empty if that is not one thing."""
+        """Return the text that always precedes a word; empty if it varies."""
         gaps = self.gaps.get(skeleton, ())
         return gaps[i - 1] if i <= len(gaps) else ""
 
@@ -216,7 +216,7 @@ def _draft_sentences(matcher: _Matcher, templates: Templates) -> Iterator[Draft]
 
 
 def _draft_stock(matcher: _Matcher, templates: Templates) -> Iterator[Draft]:
-    """Yield sentences that come and go with the rest unchanged: each, and those of one place."""
+    """Yield sentences that come and go while the rest stays: each alone, and all of one place."""
     ranking = sorted(templates.stock, key=lambda one: (-matcher.counts[one], one))
     patterns = {one: matcher.choose(one) for one in ranking[:_MAX_SENTENCES]}
     exact = {one: pattern for one, pattern in patterns.items() if pattern}

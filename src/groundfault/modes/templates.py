@@ -30,13 +30,13 @@ _MIN_FILLINGS = 10  # texts that fill a slot, to tell its words
 _OFTEN = 0.1  # share of a word's places that are slots from which it fills them
 
 Skeleton = tuple[str, ...]
-"""A sentence in lower case, with `NUMBER` and `SLOT` for what changes."""
+"""A sentence in lower case, with `NUMBER` and `SLOT` for the parts that change."""
 _Frame = tuple[Skeleton, Skeleton]
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """One sentence of a text: its words in lower case, and what stands between them."""
+    """One sentence of a text: its words in lower case, and the gaps between them."""
 
     words: Skeleton
     gaps: tuple[str, ...]
@@ -44,20 +44,20 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Templates:
-    """What the texts of a column are filled in to.
+    """The templates that the texts of a column fill in.
 
     Attributes
     ----------
     skeletons : list of list of tuple of str
-        Those of each text that are frequent and have a word, in order.
+        Frequent skeletons of each text that have a word, in order.
     labels : list of frozenset of tuple of str
-        The template of each text: its skeletons without stock sentences; empty where it has none
-        that is frequent.
+        The template of each text: its skeletons without stock sentences; empty without a frequent
+        one.
     stock : dict of tuple of str to int
-        Stock sentences, that come and go with the rest unchanged, and after how many others of them
-        they come.
+        Stock sentences, which come and go while the rest stays, and the number of other stock
+        sentences before them.
     gaps : dict of tuple of str to tuple of str
-        Between the words of a skeleton: one gap where it is always the same, else ``""``.
+        Gaps between the words of a skeleton; ``""`` for a gap that varies.
     """
 
     skeletons: list[list[Skeleton]]
@@ -107,7 +107,7 @@ def _split(text: str) -> list[Sentence]:
     sentences: list[Sentence] = []
     words: list[str] = []
     gaps: list[str] = []
-    # in turn what stands between tokens, and tokens; the last sentence ends with the text
+    # gaps and tokens in turn; the last sentence ends with the text
     parts = [*_TOKEN.split(text), "\n", ""]
     gap = ""
     for i in range(1, len(parts), 2):
@@ -149,7 +149,7 @@ def _is_fixed(word: str) -> bool:
 
 
 def _mask_slots(masks: dict[Skeleton, Skeleton], counts: Counter[Skeleton]) -> bool:
-    """Replace by a slot, in place, what fills one; whether there was any."""
+    """Replace words that fill a slot by the slot, in place; return whether there were any."""
     sizes: Counter[Skeleton] = Counter()
     for words, mask in masks.items():
         sizes[mask] += counts[words]

@@ -1,6 +1,6 @@
-"""Conditions that are read off texts alone: what a prompt looks like and what it says.
+"""Conditions on texts alone: the form and the content of a prompt.
 
-None of them sees an outcome, so that rules made of them may be tested on all units.
+They do not use outcomes, so rules made from them may be tested on all units.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from groundfault.modes.text_conditions import MIN_TEXTS, Draft, Term, match, mat
 from groundfault.modes.text_shapes import draft_shapes
 
 _SAMPLE = 20_000  # texts that words are chosen from: more choose the same
-# what is looked at text by text, and not by polars
-_SMALL_SAMPLE = 5_000  # texts that templates and languages are read off: a second
+# texts that are read one by one, not by polars
+_SMALL_SAMPLE = 5_000  # texts for templates and languages: a second
 _READ = 4_000  # characters of a text that these read
 _MOSTLY = 0.5  # texts from which a column is of a kind
 # characters; rules of several parts have to stay below what a rule may have
 _LONGEST_RULE = 1_500  # characters of a rule in SQL
-_WORD_COST = 2.0  # what a word costs a reader, beside a value
+_WORD_COST = 2.0  # reading cost of a word, compared with a value
 _SAME = 0.95  # overlap from which two words are one
-# what nearly all texts have is no condition, and that a text lacks what few have says little
-_MAX_SHARE = 0.95  # share of the texts above which a condition says nothing
-_MAX_NEGATION = 0.9  # the same of a negation, which says less
+# a property of nearly all texts is no condition, and lacking a rare property says little
+_MAX_SHARE = 0.95  # share of the texts above which a condition is left out
+_MAX_NEGATION = 0.9  # the same for a negation, which says less
 _MOST_FREQUENT = 0.7  # share of the texts above which a word is grammar
 _MAX_PHRASES = 40  # the most frequent ones; later ones hold for few texts
 _LONGEST_PHRASE = 4  # words of a phrase
 # words of a text that phrases are looked for in
 _READ_WORDS = 150  # words of a text that phrases are read from
-# of a phrase's texts: what has more of them says the same
+# a word in more than this share of a phrase's texts says the same
 _NEARLY = 0.8  # share of a word's texts from which a phrase is nearly the word
 _TOPIC_WORDS = 150  # words that are grouped: the most frequent content words
 _TOPIC_SHARES = (0.01, 0.2)  # shares of the texts between which a word tells a topic
@@ -164,7 +164,7 @@ def _measure_surprise(phrase: tuple[str, ...], counts: dict[tuple[str, ...], int
 
 
 def draft_topics(sample: pl.Series) -> Iterator[Draft]:
-    """Yield groups of words that stand in the same texts, named by the most frequent of them.
+    """Yield groups of words that occur in the same texts, named by their most frequent word.
 
     Parameters
     ----------
@@ -241,21 +241,20 @@ def _normalise(points: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class TextCondition:
-    """A condition on one column of texts, and the rows it holds for.
+    """A condition on one column of texts, and the rows it matches.
 
     Attributes
     ----------
     family : str
-        What it is about, such as ``prompt language``. Literals of one family are alternatives of
-        each other.
+        Its topic, such as ``prompt language``. Literals of one family are alternatives.
     rule, meaning : str
         In SQL, and in English.
     cost : float
-        What it costs a reader: 1 for plain things, 2 or 3 for words.
+        Reading cost: 1 for plain conditions, 2 or 3 for words.
     on : bool array, shape (rows,)
         Rows without a text are off.
     value : str or None
-        In a family whose literals exclude each other: which one it is.
+        In a family whose literals exclude each other: the value of this one.
     """
 
     family: str
@@ -295,7 +294,7 @@ def read_text_conditions(text: pl.Series, *, max_words: int = 300) -> list[TextC
 
 
 def _list_drafts(sample: pl.Series, lists: pl.Series, max_words: int) -> list[Draft]:
-    """Return what may be said of texts, the plainest first."""
+    """Return possible conditions on texts, the plainest first."""
     small = sample.sample(_SMALL_SAMPLE, seed=0) if sample.len() > _SMALL_SAMPLE else sample
     small = small.str.slice(0, _READ)
     languages = detect_languages(list(map(set, _list_words(small).to_list())))

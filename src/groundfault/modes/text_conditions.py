@@ -1,4 +1,4 @@
-"""Conditions on a text, each as SQL and as what polars evaluates."""
+"""Conditions on a text, each as SQL and as a polars expression."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ class Draft:
     family : str
     condition : TextTest
     meaning : str
-        What follows the name of the column in English.
+        Words after the name of the column, in English.
     cost : float
     value : str or None
-        Which of several that exclude each other.
+        The value, for conditions that exclude each other.
     """
 
     family: str

@@ -1,4 +1,4 @@
-"""What a text looks like: its numbers, sentences, letters and marks, as rules."""
+"""Rules on the form of a text: its numbers, sentences, letters and marks."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def draft_shapes(sample: pl.Series, languages: ColumnLanguages) -> Iterator[Draf
     Parameters
     ----------
     sample : polars.Series
-        Strings without nulls: what cuts and frequent openings are read off.
+        Strings without nulls, from which cuts and frequent openings are taken.
     languages : ColumnLanguages
-        Of the sample.
+        Languages of the sample.
     """
     yield from _draft_languages(languages)
     yield from _draft_case()
@@ -62,7 +62,7 @@ def _draft_case() -> Iterator[Draft]:
     yield Draft("script", match(r"[^\x00-\x7F]"), "has a character beyond ASCII")
 
 
-# a run of digits with inner commas and points, and what parts it from the next
+# a run of digits with inner commas and points, and the characters before the next
 _NEXT_NUMBER = r"(\d[\d.,]*[^\d.,]\D*)"
 _SIGNS: dict[str, dict[str, Any]] = tomllib.loads(read_beside(__file__, "text_signs.toml"))
 
@@ -192,7 +192,7 @@ def _draft_lengths(sample: pl.Series) -> Iterator[Draft]:
 
 
 def _name_lengths(cut: int, noun: str) -> tuple[str, str]:
-    """Return what a text above and below a cut is like."""
+    """Return words for a text above a cut, and for a text below it."""
     if not cut:
         return "is not empty", "is empty"
     nouns = noun + "s" * (cut > 1)
