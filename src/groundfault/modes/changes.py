@@ -93,8 +93,7 @@ def find_changes(
     own_rules : sequence of OwnRule
         Rules beyond the search's own language.
     bars : {"permutation", "bonferroni"}
-        Correction for the number of rules with 0/1 losses; with graded losses every rule is paid
-        for.
+        Correction for the number of rules; with graded losses every rule is paid for.
     named : int
         Number of rules from which outcomes selected the own rules: each of them is paid for.
 
@@ -110,9 +109,8 @@ def find_changes(
     -----
     Null of a rule: inside it the two runs are exchangeable within each unit. A rule's statistic
     depends only on its own units, so the level holds strongly, and exactly for 0/1 losses of
-    independent units, under any dependence of the rules (Westfall and Young 1993). A second claim
-    says that a rule changed unlike the rest; it is asymptotic in the number of units outside, and
-    simulated.
+    independent units, under any dependence of the rules (Westfall and Young 1993). Second claim:
+    a rule changed unlike the rest; it is asymptotic in the number of units outside and simulated.
     """
     both, either = (~f(np.isnan(losses), axis=0) for f in (np.any, np.all))
     scored: Bools = np.asarray(both if both.any() else either)
