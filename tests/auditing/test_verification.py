@@ -41,6 +41,16 @@ def test_verify_reproduces_and_notices(tmp_path: Path) -> None:
     assert variant.checks[0].detail.startswith("the evidence is not what the report was computed")
 
 
+def test_the_table_of_a_report_may_lie_beside_it(tmp_path: Path) -> None:
+    make_planted_table().write_parquet(tmp_path / "t.parquet")
+    evidence = Evidence.from_table(tmp_path / "t.parquet", id="id", outcome="error")
+    groundfault.audit(evidence, ledger=tmp_path / "ledger.db").write(tmp_path)
+    assert groundfault.verify(tmp_path, ledger=tmp_path / "ledger.db").reproduces
+    (tmp_path / "other.parquet").write_bytes((tmp_path / "t.parquet").read_bytes())
+    (contents,) = groundfault.verify(tmp_path, ledger=tmp_path / "ledger.db").checks[-1:]
+    assert contents.differences == ("other.parquet: added",)
+
+
 def test_a_comparison_of_a_table_with_copies_reproduces(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(list("abcdefgh"), 8)) for _ in range(300)]

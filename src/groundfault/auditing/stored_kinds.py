@@ -75,11 +75,17 @@ def verify_record(place: Path, *, anchor: AnchorFiles | None = None) -> Verifica
 
 def check_contents(folder: Path, kind: StoredKind) -> VerificationCheck:
     """Name foreign files in a folder, hidden files and links included."""
-    stated = read_json_object(folder / kind.file).get("ledger") if "ledger" in kind.takes else None
+    record = read_json_object(folder / kind.file) if kind.file.endswith(".json") else {}
+    stated = record.get("ledger") if "ledger" in kind.takes else None
     ledger = PurePath(str(stated.get("path"))).name if isinstance(stated, dict) else ""
     # the ledger that came with a report may lie beside it, and has the name of a database
     ends = ("", "-wal", "-shm", "-journal") if ledger.endswith(".db") else ()
     beside = [escape(ledger) + end for end in ends]
+    # so may its table: no browser runs these formats
+    manifest = record.get("manifest") if "evidence" in kind.takes else None
+    for source in manifest.get("sources", ()) if isinstance(manifest, dict) else ():
+        name = PurePath(str(source)).name
+        beside += [escape(name)] * name.endswith((".csv", ".tsv", ".jsonl", ".parquet", ".arrow"))
     strange = list_unlisted(folder, (kind.file, *kind.files, *beside))
     if not strange:
         return VerificationCheck("contents", "passed", "the folder holds nothing else")
