@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, hypergeom
 
-from groundfault.modes import bars as bars_module
+from groundfault.modes import bars as bars_module, kernels
 from groundfault.modes.bars import PERMUTATIONS, PERMUTED, SHARES, Bars, Permuter
 from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, TOP_VALUES
 from groundfault.modes.conditions import list_conditions
@@ -90,12 +90,16 @@ def list_masks(language: RuleLanguage, name: str, y: NDArray[np.bool_]) -> list[
     return [mask for mask in masks if mask.sum() >= 8]
 
 
-@pytest.mark.parametrize(("rate", "few"), [(0.3, math.inf), (0.7, 0.0)])
+@pytest.mark.parametrize(
+    ("rate", "few", "margin"), [(0.3, math.inf, 1.0), (0.7, 0.0, 1.0), (0.3, 0.0, -3.0)]
+)
 def test_minima_of_permutations_are_those_of_an_enumeration(
-    rate: float, few: float, monkeypatch: pytest.MonkeyPatch
+    rate: float, few: float, margin: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As products of matrices, and by compiled code."""
+    """As products of matrices, and by compiled code, which counts again where a bar is too low."""
     monkeypatch.setattr(bars_module, "WORTH_COMPILING", few)
+    monkeypatch.setattr(kernels, "_LOOKED_AT", 1)
+    monkeypatch.setattr(kernels, "_MARGIN", margin)
     rng, n = np.random.default_rng(4), 150
     language, losses = make(draw_mixed(rng, n), (rng.random(n) < rate).astype(float), depth=3)
     minima = Permuter(language, losses, PERMUTED).find_minima(np.random.default_rng(5), 3)

@@ -340,8 +340,7 @@ def count_pairs(predicates: Predicates) -> NDArray[np.int32]:
     """Return rows that every two predicates share, shape (L, L); empty where L is too large."""
     if len(predicates.size) > _MAX_PAIRS:
         return _NO_PAIRS
-    shared: NDArray[np.int64] = count_and(predicates.bits, predicates.bits)
-    return shared.astype(np.int32)
+    return count_and(predicates.bits, predicates.bits)
 
 
 def replay(

@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.base.arrays import Bools, Floats, Ints, Places
+from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.base.streams import stream
 from groundfault.core.plan import BarKind
 from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, MIN_SUPPORT, TOP_VALUES
@@ -260,14 +260,17 @@ class Permuter:
             [rare, *(rng.permutation(self.units)[: self.drawn] for _ in range(permutations))]
         )
         self.table = tabulate_tails(self.units, self.errors)
-        self.outcomes = np.zeros((self.units, len(drawn)), dtype=np.float32)
-        np.put_along_axis(self.outcomes, drawn.T, 1, axis=0)
-        if self.drawn < self.errors:
-            self.outcomes = 1 - self.outcomes
-        self.evaluate = partial(count_tails, self.table, self.rate, self.outcomes)
         long = WORTH_COMPILING / (permutations * self.units)
         compiled = [n for n in self.names if n in _JOINED and self.rules[n] > long]
+        if compiled:
+            compiled += [name for name in self.names if name not in _JOINED]
         minima = np.empty((len(drawn), len(self.names)))
+        if len(compiled) < len(self.names):
+            self.outcomes = np.zeros((self.units, len(drawn)), dtype=np.float32)
+            np.put_along_axis(self.outcomes, drawn.T, 1, axis=0)
+            if self.drawn < self.errors:
+                self.outcomes = 1 - self.outcomes
+            self.evaluate = partial(count_tails, self.table, self.rate, self.outcomes)
         for c, name in enumerate(self.names):
             if name not in compiled:
                 minima[:, c] = self._find_least(name)
@@ -287,13 +290,10 @@ class Permuter:
         if name in _JOINED:
             others, allowed, _ = self._list_pairs(name)
             i, j = np.nonzero(allowed)
-            left, right = language.plain[i], others[j]
+            left, right, handicaps = language.plain[i], others[j], np.zeros(len(i))
         else:
-            left = language.single if name == "single" else language.others
-            if name == "word":
-                left = left[language.support[left] <= self.units // 2]
+            left, handicaps = self._list_alone(name)
             right = left
-        handicaps = language.handicaps if name == "single" else np.zeros(len(left))
         finish = np.asarray if self.exact else log_ndtr
         shape = self.outcomes.shape
         return find_least(self.on, left, right, handicaps, shape, self.evaluate, finish)
@@ -304,11 +304,24 @@ class Permuter:
         kernels = [partial(self._prepare, name, passing) for name in names]
         return count_bits(self.on, list(drawn), kernels)
 
-    def _prepare(self, name: str, passing: bool, bar: float) -> Kernel:
-        """Return the kernel of a class, and its arguments other than a permutation's rows."""
-        from groundfault.modes.compiled import find_least_pair, find_least_set
-
+    def _list_alone(self, name: str) -> tuple[Places, Floats]:
+        """Return the single conditions or words, and their handicaps."""
         language = self.language
+        if name == "single":
+            return language.single, language.handicaps
+        words = language.others[language.support[language.others] <= self.units // 2]
+        return words, np.zeros(len(words))
+
+    def _prepare(self, name: str, passing: bool, bar: float, every: int) -> Kernel:
+        """Return the kernel of a class for one in ``every`` condition, and its arguments other than
+        a permutation's rows."""
+        from groundfault.modes.compiled import find_least_alone, find_least_pair, find_least_set
+
+        language, rows = self.language, slice(None, None, every)
+        if name not in _JOINED:
+            places, handicaps = self._list_alone(name)
+            known = (self.rate, passing, find_needed(self.table, self.rate, 0.0), self.table)
+            return find_least_alone, (places, language.support[places], handicaps, *known)
         if name == "set":
             # the first values of all families, the largest family first, then the second values, so
             # that each turn is a run of neighbours
@@ -318,19 +331,20 @@ class Permuter:
             of_family = (np.sort(language.pair_support[:, v], axis=1) for v in ranked)
             largest = np.stack([v[:, -MAX_SET:].sum(axis=1) for v in of_family], axis=1)
             room = 1 - np.minimum(largest / self.units, 0.5).astype(np.float32)
-            units = language.pair_support[:, places].astype(np.float32, order="C")
+            units = language.pair_support[rows, places].astype(np.float32, order="C")
             # a value of few units is in no set
             inverse = np.where(units < FEW, np.float32(0), 0.25 / np.maximum(units, 1))
-            own = (language.plain, language.family, ends, language.plain[places])
-            tables = (units, inverse, room)
+            own = (language.plain[rows], language.family, ends, language.plain[places])
+            tables = (units, inverse, room[rows])
             common = (self.rate, passing, find_needed(self.table, self.rate, NO_BAR), self.table)
             reach = tabulate_reach(self.table, self.rate, self.units)
             return find_least_set, (*own, *tables, *common, reach)
         right, allowed, support = self._list_pairs(name)
-        pairs = limit_pairs(allowed, support, self.table, self.rate, passing, bar)
-        return find_least_pair, (language.plain, right, *pairs)
+        table, rate = self.table, self.rate
+        pairs = limit_pairs(allowed[rows], support[rows], table, rate, passing, bar)
+        return find_least_pair, (language.plain[rows], right, *pairs)
 
-    def _list_pairs(self, name: str) -> tuple[Places, Bools, Ints]:
+    def _list_pairs(self, name: str) -> tuple[Places, Bools, bitset.Counts]:
         """Return the partners of plain conditions, whether each two join, and their units."""
         language, pair = self.language, name == "pair"
         right = language.plain if pair else language.others

@@ -387,14 +387,15 @@ class _Signs:
         test = self.test
         left, row = np.unique(test.left[rules], return_inverse=True)
         right, column = np.unique(test.right[rules], return_inverse=True)
-        support = np.zeros((len(left), len(right)), dtype=np.int64)
+        support = np.zeros((len(left), len(right)), dtype=np.int32)
         support[row, column] = self.size[rules]
         allowed = np.zeros(support.shape, dtype=np.bool_)
         allowed[row, column] = True
 
-        def prepare(bar: float) -> Kernel:
-            pairs = limit_pairs(allowed, support, self.table, 0.5, False, bar)
-            return find_least_pair, (left, right, *pairs)
+        def prepare(bar: float, every: int) -> Kernel:
+            rows = slice(None, None, every)
+            pairs = limit_pairs(allowed[rows], support[rows], self.table, 0.5, False, bar)
+            return find_least_pair, (left[rows], right, *pairs)
 
         places = [np.flatnonzero(held) for held in drawn.T]
         return count_bits(self.on, places, [prepare])[:, 0]

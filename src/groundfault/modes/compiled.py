@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from groundfault.modes.condition import FEW, MAX_SET, MIN_SUPPORT, MOST, TOP_VALUES
 from groundfault.stats.bit_kernels import count_pairs, popcount
-from groundfault.stats.bits import Bits
+from groundfault.stats.bits import Bits, Counts
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -68,7 +68,7 @@ def sum_pairs(
 ) -> None:  # pragma: no cover - compiled
     """`kernels.sum_pairs`, for every ``step``-th row from ``first`` on."""
     sums = out[:, first::step]
-    counts = np.zeros((sums.shape[1], len(b)), dtype=np.int64)
+    counts = np.zeros((sums.shape[1], len(b)), dtype=np.int32)
     for r in range(len(rates)):
         counts[:] = 0
         count_pairs(a, b, inside, runs[r], runs[r + 1], upper, first, step, counts)
@@ -98,7 +98,7 @@ def guarantee(
 def count_triples(
     rows: Bits,
     pairs: NDArray[np.bool_],
-    support: Ints,
+    support: Counts,
     least: int,
     counts: Ints,
     first: int,
@@ -121,7 +121,7 @@ def count_triples(
 def search_triples(
     rows: Bits,
     pairs: NDArray[np.bool_],
-    support: Ints,
+    support: Counts,
     least: int,
     inside: Bits,
     planes: Bits,
@@ -213,29 +213,52 @@ def _count_columns(
 
 
 @njit(cache=True, nogil=True)
+def find_least_alone(
+    columns: Bits,
+    least: Floats,
+    places: Ints,
+    support: Ints,
+    handicaps: Floats,
+    rate: float,
+    passing: bool,
+    needed: Ints,
+    table: Table,
+) -> None:  # pragma: no cover - compiled
+    """Lower the least value of each draw to the least value of single conditions, with their
+    handicap."""
+    for b in range(len(columns)):
+        counts = np.zeros(len(places), np.int32)
+        for w in range(columns.shape[1]):
+            for j in range(len(places)):
+                counts[j] += np.int32(popcount(columns[b, w, places[j]]))
+        for j in range(len(places)):
+            value = look_up(table, needed, support[j], counts[j], rate, passing)
+            least[b] = min(least[b], value + handicaps[j])
+
+
+@njit(cache=True, nogil=True)
 def find_least_pair(
     columns: Bits,
     least: Floats,
     left: Ints,
     right: Ints,
     starts: Ints,
-    limit: NDArray[np.int32],
-    support: Ints,
+    limit: NDArray[np.int16],
+    support: Counts,
     rate: float,
     passing: bool,
     needed: Ints,
     table: Table,
-    step: int,
 ) -> None:  # pragma: no cover - compiled
-    """Lower the least value of each draw to the least value of its pairs: every ``step``-th
-    condition on the left with the conditions on the right from its start on. Counts on the wrong
-    side of a pair's limit are not looked up. For passes, counts and limits are inverted."""
+    """Lower the least value of each draw to the least value of its pairs: conditions on the left
+    with the conditions on the right from its start on. Counts on the wrong side of a pair's limit
+    are not looked up. For passes, counts and limits are inverted."""
     flip = np.int32(-1 if passing else 0)
     counts, last = np.zeros(len(right), np.int32), np.uint64(len(right))
     partners = np.empty((columns.shape[0], columns.shape[1], len(right)), np.uint64)
     for b in range(len(columns)):
         partners[b] = columns[b][:, right]
-    for i in range(0, len(left), step):
+    for i in range(len(left)):
         first, row = np.uint64(starts[i]), limit[i]
         for b in range(len(columns)):
             hits, word, others = np.int32(0), columns[b, 0, left[i]], partners[b]
@@ -269,10 +292,9 @@ def find_least_set(
     needed: Ints,
     table: Table,
     reach: Table,
-    step: int,
 ) -> None:  # pragma: no cover - compiled
     """Lower the least value of each draw to the least value of its sets: subsets of the worst
-    values of a family, in every ``step``-th context.
+    values of a family, in each context.
 
     The squared excess of a subset over its size is at most the sum over its values (Cauchy and
     Schwarz). Divided by ``room``, the least share of the units that a set leaves out, it bounds the
@@ -288,7 +310,7 @@ def find_least_set(
     for b in range(len(columns)):
         held, counts = columns[b][:, values], np.zeros(len(values), np.int32)
         lowest, enough = least[b], 0
-        for c in range(0, len(contexts), step):
+        for c in range(len(contexts)):
             _count_columns(
                 columns[b], contexts[c], held, np.uint64(0), np.uint64(len(values)), counts
             )

@@ -32,8 +32,12 @@ _DEVIATIONS = 9.0
 chance, and larger counts take the last value."""
 _FEW_RULES = 32
 """One of this many rules is counted first, to find a bar that rules out most others."""
-_DRAWS = 8
-"""Permutations counted together: the data of a row's pairs are read once for all."""
+_LOOKED_AT, _MARGIN = 64, 1.0
+"""Draws whose largest value is the bar of all, and what is added to it, in log p: fewer than one of
+a thousand draws has a larger value."""
+_TOGETHER = 32
+"""Words of a condition, over the draws that are counted together: the data of a row's pairs are
+read once for all, and the words stay in the processor's second cache."""
 _NEVER = 1 << 30  # failures that no rule has: above every table, and within 32 bits
 NO_BAR = math.log(0.2)
 """Log p above which compiled code does not look a rule up: it passes at no level."""
@@ -156,7 +160,7 @@ class _Triples:
     def join(self, rows: Bits) -> Bits:
         return rows[self.i] & rows[self.j] & rows[self.k]
 
-    def are_rules(self, rows: Bits, support: Ints, least: int) -> Bools:
+    def are_rules(self, rows: Bits, support: bitset.Counts, least: int) -> Bools:
         """Return which have enough units, and fewer than each of their pairs."""
         n = np.bitwise_count(self.join(rows)).sum(axis=1, dtype=np.int64)
         i, j, k = self.i, self.j, self.k
@@ -172,7 +176,7 @@ def _are_few(rows: Bits, pairs: Bools) -> bool:
     return bool(triples * rows.shape[1] < _WORTH_COMPILING)
 
 
-def count_triples(rows: Bits, pairs: Bools, support: Ints, least: int) -> int:
+def count_triples(rows: Bits, pairs: Bools, support: bitset.Counts, least: int) -> int:
     """Return how many triples of rows are rules: enough units, and fewer than each of their
     pairs."""
     if _are_few(rows, pairs):
@@ -193,7 +197,7 @@ def count_triples(rows: Bits, pairs: Bools, support: Ints, least: int) -> int:
 def search_triples(
     rows: Bits,
     pairs: Bools,
-    support: Ints,
+    support: bitset.Counts,
     least: int,
     inside: Bits,
     planes: Bits,
@@ -284,13 +288,13 @@ def count_tails(table: Counts, rate: float, outcomes: Counts, rows: Bools, least
 
 
 def count_bits(
-    on: Bools, drawn: Sequence[Places], kernels: Sequence[Callable[[float], Kernel]]
+    on: Bools, drawn: Sequence[Places], kernels: Sequence[Callable[[float, int], Kernel]]
 ) -> Floats:
     """Return the least values that kernels find in each of many draws of units: shape (draws,
     kernels).
 
-    A few rules give an upper bound of all draws' least values; few other rules can be below this
-    bound.
+    The first draws give a bar that the least values of others seldom exceed, and few rules are
+    below the bar. Draws that exceed it are counted again.
 
     Parameters
     ----------
@@ -298,36 +302,56 @@ def count_bits(
     drawn : sequence of intp arrays
         The units of each draw.
     kernels : sequence of callable
-        Given a log p, return a function of `groundfault.modes.compiled` and its arguments other
-        than the rows of bits of some draws. The function may miss larger values.
+        Given a log p and a number, return a function of `groundfault.modes.compiled` and its
+        arguments other than the rows of bits of some draws. The function may miss values above log
+        p, and takes one of so many conditions.
     """
-    least = np.zeros((len(kernels), len(drawn)))
-    for every in (_FEW_RULES, 1):
-        bars = np.minimum(least.max(axis=1, initial=-np.inf), NO_BAR)
-        ready = [make(float(bar)) for make, bar in zip(kernels, bars, strict=True)]
-        _lower(least, bitset.pack(on.T), drawn, ready, every)
+    least, no_bars = np.zeros((len(kernels), len(drawn))), np.zeros(len(kernels))
+    units, (first, others) = bitset.pack(on.T), np.split(np.arange(len(drawn)), [_LOOKED_AT])
+
+    def lower(some: Places, bars: Floats, every: int = 1) -> None:
+        limits = np.minimum(bars, NO_BAR)
+        ready = [make(float(bar), every) for make, bar in zip(kernels, limits, strict=True)]
+        _lower(least, units, drawn, some, bars, ready)
+
+    lower(first, no_bars, _FEW_RULES)
+    lower(first, least[:, first].max(axis=1))
+    bars = least[:, first].max(axis=1) + _MARGIN
+    bars[bars > NO_BAR] = 0
+    lower(others, bars)
+    late = others[((least[:, others] == 0) & (bars < 0)[:, None]).any(axis=0)]
+    if len(late):
+        lower(late, no_bars)
     return least.T
 
 
 def _lower(
-    least: Floats, units: Bits, drawn: Sequence[Places], kernels: Sequence[Kernel], every: int
+    least: Floats,
+    units: Bits,
+    drawn: Sequence[Places],
+    places: Places,
+    bars: Floats,
+    kernels: Sequence[Kernel],
 ) -> None:
-    """Lower the least values, looking at one of ``every`` rules."""
+    """Lower the least values of some draws to the values that kernels find below a bar."""
     from groundfault.modes.compiled import gather_units
     from groundfault.stats.row_threads import share_rows
 
     width = bitset.words(max(map(len, drawn)))
+    together = max(1, _TOGETHER // max(width, 1))
 
     def run(first: int, step: int) -> None:
-        for start in range(first * _DRAWS, len(drawn), step * _DRAWS):
-            some = drawn[start : start + _DRAWS]
+        for start in range(first * together, len(places), step * together):
+            some = places[start : start + together]
             columns = np.zeros((len(some), width, 64 * units.shape[1]), dtype=np.uint64)
-            for place, rows in enumerate(some):
-                gather_units(units, rows, columns[place])
-            for row, (kernel, arguments) in zip(least, kernels, strict=True):
-                kernel(columns, row[start : start + _DRAWS], *arguments, every)
+            for rows, place in zip(columns, some, strict=True):
+                gather_units(units, drawn[place], rows)
+            for row, bar, (kernel, arguments) in zip(least, bars, kernels, strict=True):
+                values = np.minimum(row[some], bar)
+                kernel(columns, values, *arguments)
+                row[some] = np.where(values < bar, values, row[some])
 
-    share_rows(run, len(drawn))
+    share_rows(run, len(places))
 
 
 def find_needed(table: Counts, rate: float, bar: float) -> Ints:
@@ -338,15 +362,18 @@ def find_needed(table: Counts, rate: float, bar: float) -> Ints:
 
 
 def limit_pairs(
-    allowed: Bools, support: Ints, table: Counts, rate: float, passing: bool, bar: float
+    allowed: Bools, support: bitset.Counts, table: Counts, rate: float, passing: bool, bar: float
 ) -> tuple[object, ...]:
     """Return the data on pairs for `groundfault.modes.compiled.find_least_pair`: where each row's
     pairs start, the failures they need (inverted by `~` for passes), their units, and the tails."""
     needed = find_needed(table, rate, bar)
-    limit = needed[np.where(allowed, support, 0)].astype(np.int32)
+    # half as many bytes are read where counts are small
+    kind = np.int16 if len(table) < 1 << 14 else np.int32
+    limit = needed.astype(np.int32)[np.where(allowed, support, 0)]
     if passing:
-        limit = ~np.maximum(support - limit, -1).astype(np.int32)
+        limit = ~np.maximum(support - limit, -1)
     limit[~allowed] = _NEVER
+    limit = np.minimum(limit, np.iinfo(kind).max).astype(kind)
     starts = np.where(allowed.any(axis=1), allowed.argmax(axis=1), allowed.shape[1])
     return starts, limit, support, rate, passing, needed, table
 

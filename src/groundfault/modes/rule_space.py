@@ -18,9 +18,8 @@ from groundfault.core.rules import literal as constant, quote
 from groundfault.modes.condition import MAX_SET, MAX_WORDS, MIN_SUPPORT, MOST, Condition, Tier
 from groundfault.modes.kernels import count_triples
 from groundfault.stats import bits as bitset
-from groundfault.stats.bits import Bits, Layout
+from groundfault.stats.bits import Bits, Counts, Layout
 
-Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _TRIPLE_WORK = 1e9  # words of bits that all triples read: a second
@@ -97,12 +96,15 @@ class RuleLanguage:
         if self.depth < 2:
             self.pairs[:], self.mixed[:] = False, False
 
-    def _allow(self, both: Ints, left: NDArray[np.intp], right: NDArray[np.intp]) -> Bools:
+    def _allow(self, both: Counts, left: NDArray[np.intp], right: NDArray[np.intp]) -> Bools:
         """Return which pairs are rules: enough units, no two of a family, and both parts matter."""
         # whole numbers are compared with whole numbers: thousands of columns squared
-        most = (_REDUNDANT * self.support).astype(np.int64)
-        allowed = (both >= MIN_SUPPORT) & (both <= most[left][:, None]) & (both <= most[right])
-        return np.asarray(allowed & (self.family[left][:, None] != self.family[right]))
+        most = (_REDUNDANT * self.support).astype(both.dtype)
+        allowed = both >= MIN_SUPPORT
+        allowed &= both <= most[left][:, None]
+        allowed &= both <= most[right]
+        allowed &= self.family[left][:, None] != self.family[right]
+        return np.asarray(allowed)
 
     def _choose_triples(self) -> None:
         """Choose the conditions that triples are made of: all, or on large tables the plainest."""

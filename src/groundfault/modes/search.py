@@ -20,11 +20,10 @@ from groundfault.modes.refine import EVEN
 from groundfault.modes.rule_space import ModeRule, list_subsets
 from groundfault.modes.strata import Strata
 from groundfault.stats import bits as bitset
-from groundfault.stats.bits import Bits
+from groundfault.stats.bits import Bits, Counts
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 GAMMA = 0.15
 """How much the size of a rule counts beside its guaranteed excess."""
@@ -110,7 +109,7 @@ def _find_pairs(
     z: float,
     strata: Strata,
     top: int,
-    support: Ints | None = None,
+    support: Counts | None = None,
     rate: Floats | None = None,
     *,
     upper: bool = False,
@@ -161,7 +160,7 @@ def _search_all(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
 
 
 def _sum(
-    a: Bits, b: Bits, strata: Strata, support: Ints | None = None, *, upper: bool = False
+    a: Bits, b: Bits, strata: Strata, support: Counts | None = None, *, upper: bool = False
 ) -> Floats:
     """Return `sum_pairs`, of rows that share so many units in all: these are not counted
     again."""

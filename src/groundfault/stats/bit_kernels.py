@@ -13,8 +13,10 @@ from groundfault.stats.row_threads import share_rows
 
 Bits = NDArray[np.uint64]
 Ints = NDArray[np.int64]
+Counts = NDArray[np.int32]
 _CACHED = 1 << 15
 """Words of bits that are read again while they are in the processor's second cache."""
+_MANY = 16  # rows from which turning them takes less than it saves
 
 
 # numba has no popcount: this is the LLVM intrinsic, one instruction where the processor has it
@@ -35,15 +37,13 @@ def count_each(bits: Bits) -> Ints:
     return out
 
 
-def count_shared(bits: Bits, planes: Bits) -> Ints:
+def count_shared(bits: Bits, planes: Bits) -> Counts:
     """`groundfault.stats.bits.count_and`, for large matrices."""
-    out = np.zeros((len(bits), len(planes)), dtype=np.int64)
+    out = np.zeros((len(bits), len(planes)), dtype=np.int32)
     same, words = bits is planes, bits.shape[1]
     everything = np.full(words, ~np.uint64(0))
     share_rows(
-        lambda first, step: count_pairs(
-            bits, planes, everything, 0, words, same, first, step, out[first::step]
-        ),
+        lambda first, step: count_pairs(bits, planes, everything, 0, words, same, first, step, out),
         len(bits),
     )
     for place in range(len(bits) if same else 0):
@@ -71,22 +71,43 @@ def count_pairs(
     upper: bool,
     first: int,
     step: int,
-    counts: Ints,
+    counts: Counts,
 ) -> None:  # pragma: no cover - compiled
     """Add the bits of a mask that each pair of rows shares in a run of words: of every ``step``-th
-    row of ``a``, with all of ``b``, or with those from the same place on.
+    row of ``a``, with all of ``b``, or with those from the same place on. Counts are of all rows,
+    or of these alone.
 
-    Rows are read some words at a time, which stay in the cache while they are paired.
+    Rows are read some words at a time, which stay in the cache while they are paired. Of many rows
+    the same word is next to each other, so that one instruction counts it in several.
     """
-    tile = max(1, _CACHED // max(1, b.shape[0]))
+    many = b.shape[0] >= _MANY
+    tile = min(max(4, _CACHED // max(1, b.shape[0]) // 4 * 4), (stop - start + 3) // 4 * 4)
+    row, turned = np.zeros(tile, np.uint64), np.zeros((tile, b.shape[0] if many else 0), np.uint64)
     for w in range(start, stop, tile):
         end = min(w + tile, stop)
-        for i in range(counts.shape[0]):
-            place = first + i * step
-            row = a[place, w:end] & mask[w:end]
+        for j in range(turned.shape[1]):
+            turned[: end - w, j] = b[j, w:end]
+        for i, place in enumerate(range(first, a.shape[0], step)):
+            i = place if counts.shape[0] == a.shape[0] else i
+            if many:
+                row[end - w :] = 0
+                row[: end - w] = a[place, w:end] & mask[w:end]
+                total, last = counts[i], np.uint64(b.shape[0])
+                for v in range(0, end - w, 4):
+                    some = turned[v : v + 4]
+                    # unsigned places: of signed ones each is asked whether it is negative
+                    for j in range(np.uint64(place if upper else 0), last):
+                        total[j] += (
+                            np.int32(popcount(row[v] & some[0, j]))
+                            + np.int32(popcount(row[v + 1] & some[1, j]))
+                            + np.int32(popcount(row[v + 2] & some[2, j]))
+                            + np.int32(popcount(row[v + 3] & some[3, j]))
+                        )
+                continue
+            one = a[place, w:end] & mask[w:end]
             for j in range(place if upper else 0, b.shape[0]):
-                other, total = b[j, w:end], np.int64(0)
+                other, shared = b[j, w:end], np.int32(0)
                 # signed: only so do processors count several words at once
-                for v in range(len(row)):
-                    total += np.int64(popcount(row[v] & other[v]))
-                counts[i, j] += total
+                for v in range(len(one)):
+                    shared += np.int32(popcount(one[v] & other[v]))
+                counts[i, j] += shared

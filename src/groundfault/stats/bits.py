@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bits = NDArray[np.uint64]
+Counts = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 # cells that are unpacked to bytes at a time: 64 MiB
 _BLOCK = 1 << 26
@@ -71,7 +72,7 @@ def count(bits: Bits) -> NDArray[np.int64]:
     return counts
 
 
-def count_and(bits: Bits, planes: Bits) -> NDArray[np.int64]:
+def count_and(bits: Bits, planes: Bits) -> Counts:
     """Return how many bits each row shares with each plane.
 
     Parameters
@@ -81,14 +82,15 @@ def count_and(bits: Bits, planes: Bits) -> NDArray[np.int64]:
 
     Returns
     -------
-    int64 array, shape (L, P)
+    int32 array, shape (L, P)
+        Of thousands of rows these take more memory than all else.
     """
     if not _use_kernels(bits.size * len(planes)):
-        shared = [np.bitwise_count(bits & plane).sum(axis=1, dtype=np.int64) for plane in planes]
-        return np.stack(shared, axis=1) if shared else np.zeros((len(bits), 0), dtype=np.int64)
+        shared = [np.bitwise_count(bits & plane).sum(axis=1, dtype=np.int32) for plane in planes]
+        return np.stack(shared, axis=1) if shared else np.zeros((len(bits), 0), dtype=np.int32)
     from groundfault.stats.bit_kernels import count_shared
 
-    counts: NDArray[np.int64] = count_shared(bits, planes)
+    counts: Counts = count_shared(bits, planes)
     return counts
 
 
@@ -127,12 +129,12 @@ def sums(bits: Bits, values: NDArray[Any]) -> NDArray[Any]:
     # the sum over bit planes of 2^b times a popcount: whole numbers, without rounding
     top = int(values.max(initial=0)).bit_length()
     if top == 1:
-        return count_and(bits, pack(values != 0))
+        return count_and(bits, pack(values != 0)).astype(np.int64)
     out = np.zeros((len(bits), len(values)), dtype=np.int64)
     for b in range(top):
         plane = pack((values >> b) & 1 == 1)
         if plane.any():
-            out += count_and(bits, plane) << b
+            out += count_and(bits, plane).astype(np.int64) << b
     return out
 
 
