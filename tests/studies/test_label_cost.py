@@ -98,3 +98,19 @@ def test_an_earlier_audit_saves_labels_and_a_repaired_model_is_not_accused(share
     rows = label_cost.audit_draw(shared, label_cost.REPAIRED, "number_words#1", "prior", 1)
     assert len(rows) == 4
     assert sum(row["verdict"] == "failure mode found" for row in rows) <= 1
+
+
+def test_a_grader_saves_labels_and_accuses_no_model_at_the_threshold(shared: Path) -> None:
+    labels = {
+        rule: label_cost.audit_draw(shared, "known_holes", "capitals#1", rule, 1)[0]
+        for rule in ("pool", "grader 90")
+    }
+    assert {row["verdict"] for row in labels.values()} == {"failure mode found"}
+    assert labels["grader 90"]["labels"] <= 0.7 * labels["pool"]["labels"]
+    rows = label_cost.audit_draw(shared, label_cost.AT_THRESHOLD, "five groups", "grader 70", 1)
+    assert [row["right"] for row in rows] == ["audit passed"] * 4
+    assert sum(row["verdict"] == "failure mode found" for row in rows) <= 1
+    pool, groups = label_cost._draw_at_threshold(shared, "five groups", 1).pool, 5
+    for scores, _ in label_cost._list_null_worlds(1):
+        assert (pool.members @ scores / pool.sizes == 0.85).all()
+        assert len(pool.groups) == groups + 1
