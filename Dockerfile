@@ -2,9 +2,9 @@
 # needs no writable file system but /tmp:
 #
 #   docker build -t groundfault .
-#   docker run --rm --read-only --tmpfs /tmp -v "$PWD:/data:ro" -p 127.0.0.1:8000:8000 groundfault
+#   docker run --rm --read-only --tmpfs /tmp --user "$(id -u)" -v "$PWD:/data:ro" -p 127.0.0.1:8000:8000 groundfault
 #
-# Without further words it serves the workbench of /data/report. Other words are those of the command.
+# Without a command it serves the workbench of /data/report. Reports are private files: run it as their owner.
 FROM python:3.12-slim AS build
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./

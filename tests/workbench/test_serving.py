@@ -55,6 +55,14 @@ def test_it_listens_at_another_port_only_where_none_was_asked_for() -> None:
         assert first.getsockname()[1] != second.getsockname()[1]
 
 
+def test_a_user_without_a_name_has_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container: `docker run --user 10001` knows no such user."""
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 987_654)
+    assert " user-987654@" in serving._name_tunnel(8000)
+
+
 def test_a_unix_socket_is_for_its_owner_and_goes_in_the_end(tmp_path: Path) -> None:
     place = tmp_path / "bench.sock"
     with serving._listen_at_file(str(place)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from groundfault.base.files import write_text
+from groundfault.base.ledger import name_user
 from groundfault.base.progress import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import command
@@ -63,7 +63,7 @@ def _open_review(
                 "a review has begun, and a report ends it: finish the review, then give the reason "
                 '(--unblind "review is finished"); it is recorded, and later decisions are marked'
             )
-        audit.unblind(getpass.getuser(), unblind)
+        audit.unblind(name_user().partition("@")[0], unblind)
     return audit, summary
 
 

@@ -399,7 +399,7 @@ def _append(connection: Connection, kind: str, body: str) -> Event:
     entry = {
         "seq": last.seq + 1 if last else 1,
         "time": now.isoformat(timespec="microseconds"),
-        "actor": _actor(),
+        "actor": name_user(),
         "kind": kind,
         "body": body,
         "previous": last.hash if last else _START,
@@ -432,7 +432,8 @@ def _canonical(body: Mapping[str, Any]) -> str:
         raise InputError(f"only JSON can be recorded in a ledger: {error}") from None
 
 
-def _actor() -> str:
+def name_user() -> str:
+    """Return who runs this, and on which machine."""
     try:
         user = getpass.getuser()
     except (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import platform
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -12,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from groundfault.base.ledger import name_user
 from groundfault.errors import GroundfaultError, InputError, MissingExtraError, PlanError
 
 if TYPE_CHECKING:
@@ -139,4 +138,4 @@ def _listen(host: str, port: int | None) -> socket.socket:
 
 def _name_tunnel(port: int) -> str:
     """Return the command that reaches this machine's port from another one."""
-    return f"ssh -L {port}:127.0.0.1:{port} {getpass.getuser()}@{platform.node()}"
+    return f"ssh -L {port}:127.0.0.1:{port} {name_user()}"
