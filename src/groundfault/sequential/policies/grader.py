@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from groundfault.base.arrays import Floats, Places
+from groundfault.base.arrays import Floats
 from groundfault.base.machine import one_thread
 from groundfault.errors import PlanError
 from groundfault.sequential.policies import History, Query
@@ -59,11 +59,12 @@ class Grader:
         # draws from the whole group may also show that it passes, as far as it is expected to
         best, items = gains[first] + compute_gain(1.0 - expected, 1.0 - targets)[first], None
         group = int(useful[first])
+        order = np.argsort(draws.mean(axis=0), kind="stable")
         for place, target in zip(useful, targets, strict=True):
-            rest = np.flatnonzero(history.members[place] & history.available)
-            gain, part = _find_part(draws[:, rest], float(target))
+            rest = order[(history.members[place] & history.available)[order]]
+            gain, size = _find_part(draws[:, rest], float(target))
             if gain > best:
-                best, group, items = gain, int(place), rest[part]
+                best, group, items = gain, int(place), rest[:size]
         if items is None:
             return Query(history.groups[group], claim=True)
         mask = np.zeros_like(history.available)
@@ -90,13 +91,12 @@ class Grader:
             return logistic(labels, rng)
 
 
-def _find_part(draws: Floats, target: float) -> tuple[float, Places]:
-    """Return the largest gain of a part of a group's rest, and the part: its most doubted cases."""
+def _find_part(draws: Floats, target: float) -> tuple[float, int]:
+    """Return the largest gain of a part of a group's rest, the most doubted cases, and its size."""
     count = draws.shape[1]
-    order = np.argsort(draws.mean(axis=0), kind="stable")
     sizes = np.unique(np.ceil(count * np.arange(1, _CUTS) / _CUTS).astype(np.intp))
-    means = draws[:, order].cumsum(axis=1)[:, sizes - 1] / sizes
+    totals = np.add.reduceat(draws[:, : sizes[-1]], [0, *sizes[:-1]], axis=1).cumsum(axis=1)
     # the part must bring the whole rest below its target though all others of it pass
-    gains = compute_gain(means, 1.0 - (1.0 - target) * count / sizes).mean(axis=0)
+    gains = compute_gain(totals / sizes, 1.0 - (1.0 - target) * count / sizes).mean(axis=0)
     best = int(gains.argmax())
-    return float(gains[best]), order[: sizes[best]]
+    return float(gains[best]), int(sizes[best])
