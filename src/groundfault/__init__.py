@@ -1,4 +1,4 @@
-"""groundfault: say where a model fails, and on what grounds.
+"""groundfault: find out where a model fails, with rules you can check.
 
 Evidence goes in, finders propose candidate explanations, a sealed plan fixes the rules, a judge
 decides, and a report states what is confirmed::
