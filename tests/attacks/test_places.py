@@ -105,7 +105,7 @@ def test_evidence_that_only_a_report_names_is_not_opened_elsewhere(
     place = source.format(desk=desk, port=port)
     for reading in (None, {"reader": "table"}) if source not in LOGS else ({"reader": "table"},):
         folder = name_source(desk, place, desk / "from a stranger" / "edited", reading=reading)
-        with pytest.raises(InputError, match="what only a report names is not opened"):
+        with pytest.raises(InputError, match="a path that only a report names is not opened"):
             READERS[way](folder)
     with pytest.raises(BlockingIOError):
         listener.accept()

@@ -246,7 +246,7 @@ def test_what_cannot_be_described() -> None:
         groundfault.describe(
             Evidence.from_table(empty, id="id", outcome="error"), model, columns=["question"]
         )
-    with pytest.raises(InputError, match="nothing was described"):
+    with pytest.raises(InputError, match="no descriptions"):
         groundfault.describe(read_questions(), model, settings=ProposingSettings(()))
     with pytest.raises(PlanError, match="at least 1"):
         groundfault.describe(read_questions(), model, check=0)

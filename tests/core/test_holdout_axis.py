@@ -140,7 +140,7 @@ def test_an_axis_that_the_evidence_lacks_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no results of this model"):
         Plan(holdout_axis="models", holdout_models=("eel",)).split_models(evidence)
     every = Plan(holdout_axis="models", holdout_models=evidence.models)
-    with pytest.raises(InputError, match="nothing to find candidates in"):
+    with pytest.raises(InputError, match="no model is left to find candidates in"):
         audit(evidence, every, finders=["categories"])
 
 

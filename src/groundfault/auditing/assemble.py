@@ -297,7 +297,7 @@ def _pick_units(results: AuditResults, finding: Finding) -> tuple[str, ...]:
     if isinstance(audit, CountedAudit):
         failures = audit.evidence.frame.filter(audit.evidence.loss.fill_null(0) > 0)
         holds = audit.library[place].parsed.holds(failures)
-        # where there is no value, an example of the other side is none of the rule
+        # an example without a value is no example of the opposite rule
         names = failures.filter(holds if more else ~holds)[audit.evidence.roles.id or ""]
         return tuple(map(str, names.head(_MAX_EXAMPLES)))
     on = bits.unpack(audit.marks.on[[place]], audit.marks.size)[0]

@@ -176,12 +176,12 @@ def _tell_confirmed(
 
 
 def conclude(least: float | None, prevalence: float) -> str:
-    """Return the sentence about a comparison's power; it never says that nothing changed.
+    """Return the sentence about a comparison's power, which never claims that there is no change.
 
     Parameters
     ----------
     least : float, optional
-        Least change found with 80 % power on a slice of ``prevalence``; None where none would be.
+        Least change found with 80 % power on a slice of ``prevalence``; None if no change is found.
     prevalence : float
     """
     where = f"in {prevalence:.0%} of the examples"
@@ -236,7 +236,7 @@ def _describe_rests(pairs: Pairs, rest: Bits, p: Floats, plan: Plan) -> dict[int
     rows = {}
     for i in np.flatnonzero((on > 0) & (off > 0)):
         here, there = float(sums[i] / on[i]), float(rest_sums[i, 0] / off[i])
-        # square and add (Newcombe): an interval of a difference from those of its two parts
+        # square and add (Newcombe): an interval of a difference from the intervals of its parts
         down = np.hypot(here - low[i], rest_high[i] - there)
         up = np.hypot(high[i] - here, there - rest_low[i])
         rows[int(i)] = Elsewhere(
@@ -269,7 +269,7 @@ def make_record(results: AuditResults, findings: Sequence[Finding]) -> UnitRecor
     names = audit.evidence.unit_names.cast(pl.Binary).to_list()
     digests = b"".join([hashlib.sha256(name).digest() for name in names])
     _, first = np.unique(audit.evidence.unit_index, return_index=True)
-    # a mode may be a candidate that reads what a finder fitted
+    # a mode may be a candidate that reads a fitted column
     columns = {column for mode in results.named.modes for column in mode.columns}
     fitted = [c for c in audit.library if c.fitted_column and c.fitted_column.name in columns]
     table = add_fitted_columns(audit.evidence.frame, fitted)[first]

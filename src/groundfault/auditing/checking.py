@@ -34,7 +34,7 @@ class LibrarySummary(Preview, frozen=True, kw_only=True):
 
 
 class DetectableLifts(Preview, frozen=True, kw_only=True):
-    """The least lift found with this power, at each prevalence of a slice; None where none is."""
+    """The least lift found with this power at each prevalence of a slice; None if no lift is."""
 
     power: float
     minimum_detectable_lift: dict[str, float | None]
@@ -52,7 +52,7 @@ class CheckSummary(Preview, frozen=True, kw_only=True):
     eligible : int
         Hypotheses that can be confirmed at all.
     minimum_detectable_lift : float or None
-        Least lift found with 80 % power at prevalence 30 %; None where none would be.
+        Least lift found with 80 % power at prevalence 30 %; None if no lift is found.
     statuses : dict of str to int
         Rows of each status.
     columns : tuple of ColumnStage
@@ -75,7 +75,7 @@ class CheckSummary(Preview, frozen=True, kw_only=True):
 
 
 class Prospect(Struct, frozen=True):
-    """Whether a candidate could be confirmed, and from which lift on.
+    """Whether a candidate could be confirmed, and the least lift for it.
 
     Attributes
     ----------
@@ -84,10 +84,10 @@ class Prospect(Struct, frozen=True):
         Discovery units on and off the slice.
     eligible : bool
     reason : str
-        Why it can never be confirmed in this audit; empty where it can.
+        Reason that this audit can never confirm it; empty if it can.
     minimum_detectable_lift : float or None
-        The least lift that this audit would confirm with 80% power at this support; None where none
-        would be.
+        The least lift that this audit would confirm with 80% power at this support; None if it
+        confirms no lift.
     """
 
     name: str
@@ -162,7 +162,7 @@ def check(
     else:
         bar = find_bar(audit.judge, discovery, eligible, audit.plan, audit.plan.rng("detectable"))
         make = partial(detectable.make_designs, audit.judge, audit.plan, discovery, n_holdout, bar)
-        # which units a candidate is true for is known, those of the holdout too
+        # the units that a candidate matches are known, also in the holdout
         placed = make(drawn=False)
         if placed is not None:
             min_lifts[eligible] = power.minimum_detectable_lifts(

@@ -30,9 +30,9 @@ from groundfault.stats import bits
 
 LEAK = 0.95
 """Share of the rarer outcome that a column or a rule may predict before it counts as a consequence
-of it. A slice that fails nine times of ten reaches 0.89, and that only if nothing else fails."""
+of it. A slice that fails nine times of ten reaches 0.89, and only if all other units pass."""
 SUSPECT = 0.75
-"""Share from which the user is asked whether it was known before the answer."""
+"""Share from which the report asks whether the column was known before the answer."""
 MIN_FAILURES = 10
 """Observations of each outcome that the test needs."""
 
@@ -64,11 +64,11 @@ class ColumnStage:
     column : str
     stage : Timing
     reason : str
-        "declared", "by its name", or how well it predicts the outcome; empty where nothing speaks
-        against a column that was known before the answer.
+        "declared", "by its name", or how well it predicts the outcome; empty for a column without
+        signs against being known before the answer.
     suspect : bool
-        It predicts much of the outcome, or decides it, and its name says nothing: only a person can
-        tell whether it was known before the answer.
+        Whether the column predicts much of the outcome, or decides it, and its name does not tell
+        its timing: only a person can say whether it was known before the answer.
     """
 
     column: str
@@ -80,16 +80,15 @@ class ColumnStage:
 def find_stages(evidence: Evidence, shares: Mapping[str, float]) -> tuple[ColumnStage, ...]:
     """Return the part of each column, in the order of the table.
 
-    A declaration counts before the format of a log, that before data, and a name before nothing; a
-    column that predicts the outcome almost perfectly is taken to follow from it, unless it is
-    trusted. Columns with a part of their own (id, model, ...) and those that are ignored have no
-    stage.
+    Declarations come first, then the format of a log, then data, then names. A column that predicts
+    the outcome almost perfectly counts as a consequence of the outcome, unless it is trusted.
+    Columns with a role (id, model, ...) and ignored columns have no stage.
 
     Parameters
     ----------
     evidence : Evidence
     shares : mapping of str to float
-        How well columns predict the outcome, of `measure_columns`.
+        How well columns predict the outcome, from `measure_columns`.
     """
     roles = evidence.roles
     told = list_conversations(evidence.frame)
@@ -254,7 +253,7 @@ def find_leaking_rules(
     conditions = [sql for one in named for sql in _list_conditions(one)]
     by_rule |= measure_rules(evidence, conditions, rows)
     leaking = {rule: share for rule, share in by_rule.items() if share >= LEAK}
-    # what one condition over some columns tells, another over the same columns tells in part
+    # conditions over the same columns share their prediction of the outcome
     of_columns = {
         frozenset(Rule.parse(rule).columns): share
         for rule, share in leaking.items()
@@ -284,7 +283,7 @@ def _list_conditions(candidate: Candidate) -> tuple[str, ...]:
 
 
 def _count_mistakes(values: pl.Series, failures: NDArray[np.bool_]) -> int:
-    """Fewest observations that a prediction from the column gets wrong."""
+    """Count the fewest observations that a prediction from the column gets wrong."""
     levels = 0 if values.dtype.is_nested() else values.n_unique()
     best = len(failures)
     if levels < 2:
@@ -303,8 +302,8 @@ def _mistakes_by_level(values: pl.Series, failures: NDArray[np.bool_]) -> int:
     size = np.bincount(codes)
     fails = np.bincount(codes, weights=failures)
     rarer = np.minimum(fails, size - fails)
-    # leave-one-out: without itself, the majority of a tied level is the other outcome. So a column
-    # of ids, all levels of one, predicts nothing
+    # leave-one-out: without itself, the majority of a tied level is the other outcome, so a column
+    # of ids, with one row a level, predicts no outcome
     is_tied = np.abs(2 * fails - size) <= 1
     return int(np.where(is_tied, size, rarer).sum())
 
@@ -335,7 +334,7 @@ _READ = 5000  # characters of a text: a remark that tells the outcome begins wit
 
 
 def count_word_mistakes(texts: pl.Series, failures: NDArray[np.bool_]) -> int:
-    """Fewest observations that a prediction from one word's presence gets wrong.
+    """Count the fewest observations that a prediction from one word's presence gets wrong.
 
     Parameters
     ----------

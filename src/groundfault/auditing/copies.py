@@ -1,7 +1,7 @@
 """Copies: examples that repeat others under new ids, which then count as one unit.
 
-A copy brings no news: an audit that takes it for an example of its own finds what chance gives, and
-takes it for significant.
+A copy adds no information: an audit that counts it as a separate example would find chance effects
+significant.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from groundfault.core.units import average_losses
 from groundfault.stats.near_duplicates import find_near_duplicates, normalise_text
 
 MOST_TEXTS = 2000
-"""Different texts among which near duplicates are looked for; exact ones among any number."""
+"""Most distinct texts for the search of near duplicates; exact ones are found among any number."""
 
-# so many different rows that all of them are there an even number of times: no chance
+# fewest distinct rows that all occur an even number of times: not chance
 _MIN_ROWS = 12
 # values of copies agree in each column, given all others; coincidences seldom do: nearly always,
 # or in a good part of the cases and far more often than any two values of the column
@@ -51,26 +51,26 @@ def join_copies(evidence: Evidence) -> Evidence:
     Parameters
     ----------
     evidence : Evidence
-        Where a group column is named, its groups are the units, and nothing is joined.
+        With a group column, its groups are the units, and no copies are joined.
 
     Notes
     -----
     Examples are copies of each other if
 
-    - they have the same texts but for case, spacing and punctuation, or nearly the same
-      (`find_near_duplicates`, 95 % of characters alike; looked for among up to 2,000 different
-      ones) with the same numbers in them, and agree in all labels and flags, and where no column
-      is named as holding what was asked, in 95 % of their outcomes; or, in a table without texts,
+    - they have the same texts except for case, spacing and punctuation, or similar texts
+      (`find_near_duplicates`, 95 % of characters equal; searched among up to 2,000 distinct texts)
+      with the same numbers. They must also agree in all labels and flags and, if no column is named
+      like a question, in 95 % of their outcomes; or, in a table without texts,
     - they agree in all columns, and coincidences are unlikely: agreement in all columns but one
-      comes with agreement in that one far more often than chance gives, and independent columns
-      would give less than a twentieth of the agreements; their outcomes agree too, in 95 % of
-      cases at least; or
-    - every combination of values and outcome is there a multiple of k times: the table was put
+      comes with agreement in that column far more often than by chance, and independent columns
+      would give less than a twentieth of the agreements. Their outcomes also agree in at least 95 %
+      of cases; or
+    - every combination of values and outcome occurs a multiple of k times: the table was put
       together from k copies of itself.
 
     Columns of ids do not count. Whole rows are compared, before any split, and outcomes only to
-    tell copies from rows that merely look alike. Copies of a few rows in a table of few columns
-    cannot be told from coincidences, and are not found.
+    tell copies from similar rows. Copies of a few rows in a table of few columns look like
+    coincidences, and are not found.
     """
     if evidence.roles.group is not None or evidence.clusters is not None:
         return evidence
@@ -86,7 +86,7 @@ def join_copies(evidence: Evidence) -> Evidence:
         # integers that are all different number the examples
         if not (table[c.name].dtype.is_integer() and table[c.name].n_unique() == table.height)
     ]
-    # what a model answered may differ between copies
+    # a model's answers may differ between copies
     questions = [c for c in columns if not describes_answer(c.name)]
     texts = [c for c in questions if _is_text(table, c)]
     if texts:
@@ -152,8 +152,8 @@ def _join_texts(table: pl.DataFrame, texts: Sequence[str], plain: Sequence[str])
     blank = np.array([not w for w in words], dtype=np.bool_)
     first[blank] = np.flatnonzero(blank)
     if len(leaders) <= MOST_TEXTS:
-        # a part of a longer text is another question, and so may be what differs in a few words
-        # from a form that many texts have
+        # a part of a longer text is another question, and so may be a text that differs in a few
+        # words from a form that many texts share
         for pair in find_near_duplicates([words[i] for i in leaders], [], containment=math.inf):
             a, b = int(leaders[pair.text]), int(leaders[pair.other])
             numbers = [re.findall(r"\d+", words[i]) for i in (a, b)]

@@ -57,17 +57,17 @@ DISAGREES = "engine"
 class CountedAudit(PreparedAudit):
     """A prepared audit whose ``evidence`` is a sample of the discovery rows.
 
-    Cells of rows stand in place of units: `losses` are those of cells, and what is made of them are
-    `CountedUnits`. All that is read of outcomes beyond the sample is read once `scan` is asked for.
+    Cells of rows take the place of units: `losses` has one loss a cell, and joined units are
+    `CountedUnits`. Outcomes beyond the sample are read when `scan` is first used.
 
     Attributes
     ----------
     lazy : LazyEvidence
         All rows, each a unit.
     rows : int
-        How many these are.
+        Number of rows.
     disagreements : mapping of str to str
-        Candidates that mean something else to the engine, and in how many rows of the sample.
+        Candidates whose value in the engine differs, and in how many rows of the sample.
     """
 
     lazy: LazyEvidence = field(kw_only=True)
@@ -98,14 +98,14 @@ class CountedAudit(PreparedAudit):
         ----------
         rules : sequence of str
         by : mapping of str to str
-            Further expressions that the rows of a cell agree in.
+            Further expressions with equal values in all rows of a cell.
         parts : bool
             Whether to separate discovery from the holdout; else all rows are discovery.
 
         Raises
         ------
         InputError
-            If an outcome is graded and the judge takes none; if a part has no rows.
+            If an outcome is graded and the judge takes no graded ones; if a part has no rows.
         """
         lazy, roles, is_grouped = self.lazy, self.lazy.roles, self.groups is not None
         by = {**key_outcomes(roles), **by}
@@ -146,7 +146,7 @@ class CountedAudit(PreparedAudit):
             As `scan_cells`; and if a row has no id.
         """
         name = self.lazy.roles.id or ""
-        # what cannot be tested is not counted either
+        # candidates that cannot be tested are not counted
         rules = ["FALSE" if self.is_uncounted(c) else c.parsed.sql for c in self.library]
         scan = self.scan_cells([*rules, f"{quote(name)} IS NULL"], {})
         nameless = int(scan.cells.on[:, -1].sum())
@@ -201,7 +201,7 @@ class CountedAudit(PreparedAudit):
             Whether to return the holdout's outcomes; else discovery's, or of all rows.
         """
         by = {
-            # what the engine takes for something else it need not even be able to evaluate
+            # the engine may be unable to evaluate a candidate whose value differs there
             f"candidate {j}": "FALSE"
             if self.is_uncounted(self.library[j])
             else spell_value(self.library[j])

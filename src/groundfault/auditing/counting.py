@@ -1,7 +1,7 @@
 """Scans of all rows by an engine, and the losses of their cells.
 
-A cell holds the rows that agree in outcome, status and part. With the number of its rows it stands
-where a single row stands in memory: losses are those of cells, and a part is some of the cells.
+A cell holds the rows with equal outcome, status and part. With its number of rows it takes the
+place of a single row in memory: there is one loss a cell, and a part consists of some cells.
 """
 
 from __future__ import annotations
@@ -44,10 +44,9 @@ class Scan:
         In [0, 1]; NaN where not scored.
     status : polars.Series of String
     is_discovery : bool array
-        True everywhere where nothing is held out.
+        Whether the cell is in discovery; all True without a holdout.
     scored, rows : int64 arrays
-        How many rows each unit of the cell has that were scored, and how many in all: of groups
-        several, else 0 or 1, and 1.
+        Scored rows and all rows of each unit in the cell: several for groups; else 0 or 1, and 1.
     """
 
     cells: CellCounts
@@ -93,7 +92,7 @@ class Scan:
         scored = part & ~np.isnan(loss)
         home = np.zeros(len(cells), dtype=np.int64) if strata is None else strata
         pairs = list(zip(home[scored], loss[scored], strict=True))
-        # 0 and 1 always, so that a part without failures has counts of them
+        # 0 and 1 always, so that a part without failures also has their counts
         kinds = sorted({*pairs, (home.min(), 0.0), (home.min(), 1.0)})
         of_kind = [scored & (home == stratum) & (loss == value) for stratum, value in kinds]
         sums = [self.sum_rules(library, where) for where in of_kind]
@@ -172,7 +171,7 @@ def _compare(one: str, other: str) -> tuple[str, str, str]:
 
 
 def find_discovery(cells: CellCounts, split: str | None) -> Bools:
-    """Return which cells are of discovery: all of them without a holdout."""
+    """Return the cells of discovery: all cells without a holdout."""
     if PART not in cells.keys.columns:
         return np.ones(len(cells), dtype=np.bool_)
     parts = cells.keys[PART]

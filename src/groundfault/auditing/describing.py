@@ -53,7 +53,7 @@ from groundfault.models.target import Target, get
 from groundfault.transcripts.behaviours import add_flags
 
 MAX_CALLS = 5_000
-"""Calls that are allowed where nobody says how many."""
+"""Default of the largest number of calls."""
 
 _RUN = "text of the run"
 """Column with the texts of runs while they are described; no rule reads it."""
@@ -62,25 +62,25 @@ _MAX_NAME = 60  # characters: a name fits a column of a table
 
 @dataclass(frozen=True)
 class Descriptions:
-    """Descriptions as candidates, not confirmed by this.
+    """Descriptions as candidates, which still have to be judged.
 
     Attributes
     ----------
     library : Library
-        To freeze and judge: ``groundfault audit --candidates``. The column of each candidate is a
-        `groundfault.descriptions.DescriptionColumn`, which holds the decisions.
+        Candidates to freeze and judge: ``groundfault audit --candidates``. The column of each
+        candidate is a `groundfault.descriptions.DescriptionColumn`, which holds the decisions.
     columns : tuple of str
         Columns of an example that annotators saw.
     examples : int
         Distinct texts that were decided on.
     proposals, annotations, checks : dict
-        How many replies were read, unparsed, refused or errors: of proposals in each arm, of
-        annotations, and of the second annotator.
+        Numbers of replies that were read, unparsed, refused or errors: for proposals in each arm,
+        for annotations, and for the second annotator.
     calls : int
         Calls of this run, without recorded replies.
     marked : Evidence, optional
-        Of runs: the evidence with a column for each description, to audit. What was proposed from
-        outcomes is missing on the discovery half, which it was made for.
+        For runs: the evidence with a column for each description, to audit. Columns of descriptions
+        proposed from outcomes are missing on the discovery half, from which they were made.
     """
 
     library: Library
@@ -102,18 +102,18 @@ class Descriptions:
 
 @dataclass(frozen=True)
 class DescribingTask:
-    """Texts that models will be shown, settled before any is asked.
+    """Texts to show to models, fixed before the first call.
 
     Attributes
     ----------
     audit : PreparedAudit
     settings : ProposingSettings
     columns : tuple of str
-        Which the texts show.
+        Columns in the texts.
     discovery : list of str
-        Texts that the proposer may see; ``failing`` says which of them fail more than on average.
+        Texts that the proposer may see; ``failing`` marks texts that fail more than on average.
     texts : list of str
-        Texts that are decided on; ``check_places`` says which of them are decided on again.
+        Texts to decide on; ``check_places`` marks texts to decide on again.
     own : list of ExampleDescription
         Descriptions that the user named.
     """
@@ -226,7 +226,7 @@ class DescribingTask:
             by_text[one.text.casefold()] = replace(one, arms=arms)
         if not by_text:
             raise InputError(
-                "nothing was described: no reply held a description, and you named none"
+                "no descriptions: no reply held a description, and you named no descriptions"
             )
         return list(by_text.values()), counts
 
@@ -272,65 +272,66 @@ def describe(
 ) -> Descriptions:
     """Have a model describe common traits of failing examples, and decide where each one holds.
 
-    The model sees examples of the discovery half alone. The annotator then decides for every
-    example, held-out ones too, whether each description holds; it sees no outcome and no answer.
+    The model sees only examples of the discovery half. The annotator then decides for every
+    example, including held-out ones, whether each description holds. It sees no outcomes and no
+    answers.
 
     Parameters
     ----------
     evidence : Evidence
     model : str or Target
-        Proposes; such as ``openai/gpt-4o``, see `groundfault.models`.
+        Model that proposes, such as ``openai/gpt-4o``; see `groundfault.models`.
     plan : Plan, optional
-        Only its split and its seed are used; audit with the same.
+        Only its split and its seed are used; audit with the same plan.
     annotator : str or Target, optional
-        Decides; the model itself where left out.
+        Model that decides; by default the proposing model.
     second : str or Target, optional
-        Decides again on examples drawn at random, and how often it agrees is reported with the
-        candidates. Where it is the annotator itself, it is asked anew: that measures how steady
-        it is, and not whether it is right.
+        Model that decides again on examples drawn at random; its agreement is reported with the
+        candidates. If it is the annotator itself, it is asked anew: that measures how steady it is,
+        not whether it is right.
     descriptions : sequence of str
-        Your own, which are decided beside the proposed ones.
+        Your own descriptions, decided together with the proposed ones.
     settings : ProposingSettings, optional
-        How descriptions are asked for; without arms only your own are decided on.
+        How to ask for descriptions; without arms, only your own are decided on.
     columns : sequence of str, optional
-        Attributes or globs that are shown of an example, all known before its answer; by default
-        every one of prose.
+        Attributes or globs to show of an example, all known before its answer; by default all
+        attributes of prose.
     sample : int, optional
-        Decide on so many texts, drawn at random; on all where left out.
+        Number of texts to decide on, drawn at random; by default all.
     check : int
-        Texts that are decided on again, drawn at random; at least 1.
+        Number of texts to decide on again, drawn at random; at least 1.
     max_calls : int
-        Most calls of all models in this run.
+        Largest number of calls to all models in this run.
     prices : pair of float, optional
         US dollars for a million tokens, of questions and of replies, for the estimates; the same
         for every model.
     record : path, URL or Record, optional
-        Where every call is recorded; run again with it, and no answered question is asked again.
+        Record of every call; in a repeated run with it, answered questions are not asked again.
     announce : callable, optional
         Called with the estimated cost of each batch of calls before it is made.
     progress : callable, optional
     **options
-        For `groundfault.models.ask`: concurrency, timeout, temperature, max_tokens, ...
+        Options of `groundfault.models.ask`: concurrency, timeout, temperature, max_tokens, ...
 
     Raises
     ------
     InputError
-        If there is nothing to explain or to show, or no reply can be read; and as
+        If there are no failures or no texts, or no reply can be read; and as
         `groundfault.models.ask`.
     PlanError
-        If a batch needs more calls than are left of ``max_calls``, or a setting cannot be.
+        If a batch needs more calls than are left of ``max_calls``, or a setting is invalid.
 
     Notes
     -----
-    With ``ProposingSettings(runs=True)`` the steps of runs, or their answers, are shown in place of
-    examples, blind to graders; audit `Descriptions.marked` then.
+    With ``ProposingSettings(runs=True)`` the models see the steps of runs, or their answers, in
+    place of examples, without grades. Then audit `Descriptions.marked`.
 
-    What was proposed from outcomes is confirmed on held-out examples alone. What was proposed
-    blindly owes nothing to any outcome, since its examples are drawn without regard to them, and
-    all units may test it. What is confirmed is a statement about what the annotator marked, which
-    is a property of the texts alone. Errors that have nothing to do with failing make effects
-    smaller; an annotator that errs where a model fails has marked another property than the words
-    say.
+    Descriptions proposed from outcomes are confirmed only on held-out examples. Descriptions
+    proposed blindly do not depend on outcomes, since their examples are drawn without regard to
+    outcomes, so all units may test them. A confirmation is a statement about the annotator's marks,
+    which depend only on the texts. Annotation errors that are independent of failing make effects
+    smaller. If an annotator errs where a model fails, its marks describe another property than the
+    description.
     """
     if second is not None and sheet is not None:
         raise PlanError("a second model (--second) or a person (--sheet) decides again, not both")
@@ -347,7 +348,7 @@ def describe(
     )
     seed, texts = task.audit.plan.seed, task.texts
     listener(announce)(task.bound_cost(second=second is not None).describe(prices))
-    # all of them before any is paid for
+    # all targets before the first paid call
     proposer = get(model)
     decider = proposer if annotator is None else get(annotator)
     by: Target | Marks | None = None if second is None else get(second)
@@ -378,7 +379,7 @@ def describe(
 
 
 def choose_columns(audit: PreparedAudit, columns: Sequence[str] | None) -> tuple[str, ...]:
-    """Choose attributes that annotators may be shown: those known before the answer.
+    """Choose attributes to show to annotators, all known before the answer.
 
     Parameters
     ----------
@@ -389,16 +390,16 @@ def choose_columns(audit: PreparedAudit, columns: Sequence[str] | None) -> tuple
     Raises
     ------
     InputError
-        If a name is of no such attribute, or there is none of prose.
+        If a name matches no such attribute, or no attribute is prose.
     """
     visible = audit.visible_evidence
     if columns:
-        # what is measured with an answer or follows from it is no attribute of these
+        # columns measured with an answer, or following from it, are not among these attributes
         return tuple(dict.fromkeys(match_attributes(visible, tuple(columns))))
     names = tuple(select_texts(visible, None).columns)
     if not names:
         raise InputError(
-            "no column of prose was known before the answers, so there is nothing to describe: "
+            "no column of prose was known before the answers: "
             f"name columns to show (--text) among {', '.join(visible.attributes[:12])}"
         )
     return names

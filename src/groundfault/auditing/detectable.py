@@ -24,7 +24,7 @@ POWER = 0.8  # the usual convention (Cohen 1988)
 PREVALENCES = (0.1, 0.3, 0.5)  # a rare slice, a usual one, half of the units
 USUAL_PREVALENCE = 0.3  # the one that a single sentence is about
 
-# bars that stand for all those of null worlds; with more, no power changed by 0.01
+# bars that represent all bars of null worlds; with more, no power changed by 0.01
 _NODES = 4
 
 DesignOf = Callable[[int], DesignMixture]
@@ -46,7 +46,7 @@ def make_designs(
     *,
     drawn: bool = True,
 ) -> DesignOf | None:
-    """Return the test that a single true candidate has to pass, as a function of its support.
+    """Return the test of a single true candidate, as a function of its support.
 
     Parameters
     ----------
@@ -54,20 +54,20 @@ def make_designs(
     plan : Plan
         Resolved.
     discovery : Units
-        Discovery units, or all for a judge that holds nothing out; the failure rate comes from
-        these alone.
+        Discovery units, or all units for a judge without a holdout; only these give the failure
+        rate.
     n_holdout : int
-        Units held out.
+        Number of held-out units.
     bar : ConfirmationBar, optional
-        What the judge asks on the discovery units; see `groundfault.core.judge.find_bar`.
+        The judge's bar on the discovery units; see `groundfault.core.judge.find_bar`.
     drawn : bool
-        Whether chance decides how the support is divided between discovery and holdout, and so
-        whether the candidate is tested; not so for one whose marks are known.
+        Whether chance divides the support between discovery and holdout, and so decides whether the
+        candidate is tested; False for a candidate whose marks are known.
 
     Returns
     -------
     callable or None
-        None where the judge does not say what it asks for, and where graded losses are all alike.
+        None if the judge states no bar, or all graded losses are equal.
     """
     losses = _Losses(*discovery.describe_losses())
     if bar is None or losses.variance == 0:
@@ -80,10 +80,10 @@ def make_designs(
 
 
 def minimum_detectable_lifts(design_of: DesignOf | None, units: int) -> dict[float, float | None]:
-    """Return the least lift found with 80 % power at usual prevalences; None where no lift is.
+    """Return the least lift found with 80 % power at usual prevalences; None if no lift is found.
 
-    Empty where the judge does not say what it asks for. Where errors are so rare that no lift at
-    their rate could be found, it is of a slice whose errors come on top of them.
+    Empty if the judge states no bar. If errors are so rare that no lift at their rate could be
+    found, the lift is of a slice with additional errors.
     """
     if design_of is None:
         return {}

@@ -30,18 +30,18 @@ Places = str | Path | Sequence[str | Path]
 
 
 def name_places(places: Places, sources: Sequence[str]) -> tuple[str | Path, ...]:
-    """Return the places, with the names that a report gives its sources.
+    """Return the places with the names that a report gives its sources.
 
     Parameters
     ----------
     places : path or sequence of path
     sources : sequence of str
-        As the report states them, such as ``base=logs/a``.
+        Sources in the report, such as ``base=logs/a``.
 
     Raises
     ------
     InputError
-        If the sources have names, the places have none, and there are not as many.
+        If the sources have names, the places have no names, and their numbers differ.
     """
     mine = (places,) if isinstance(places, str | Path) else tuple(places)
     names = [split_source(source)[0] for source in sources]
@@ -64,26 +64,26 @@ def read_evidence_again(
     evidence: Places | None = None,
     reader: Reader | None = None,
 ) -> Evidence:
-    """Read the evidence of a report again, with the settings it was read with.
+    """Read the evidence of a report again, with its original settings.
 
-    It holds all models, also models that the report is not about.
+    It holds all models, also models that are not in the report.
 
     Parameters
     ----------
     data : ReportData
     directory : path
-        Where the report is.
+        Folder of the report.
     evidence : path, or sequence of path, optional
         As in `verify`.
     reader : Reader, optional
-        Likewise.
+        As in `verify`.
 
     Raises
     ------
     InputError
-        If the evidence is not there; or if only the report names it: it is neither in the current
-        folder nor in the one that the report's folder is in, and the caller's own ledger does not
-        hold the digest of the report.
+        If the evidence is missing; or if only the report names it. That is the case if it is
+        neither in the current folder nor in the parent of the report's folder, and the caller's
+        ledger does not hold the digest of the report.
     """
     manifest = data.manifest
     roles = to_plain(manifest.roles)
@@ -98,7 +98,7 @@ def read_evidence_again(
             else _require_near(manifest.sources, Path(directory))
         )
         again = Evidence.from_logs(*sources, **reading, **columns)
-        # reports of before had none; and none is believed that the format does not vouch for
+        # earlier reports had none; and only columns that the format vouches for are believed
         known = tuple(c for c in again.roles.known if c in roles["known"])
         own = replace(again.roles, known=known)
         if DISAGREE in own.post_outcome and DISAGREE in roles["instrument"]:
@@ -145,7 +145,7 @@ def _require_near(sources: Sequence[str], directory: Path) -> Sequence[str]:
         if not _is_near(source, directory) and not _is_recorded(directory):
             raise InputError(
                 f"the report names {source} as its evidence, which is neither in this folder nor "
-                "where the report lies; what only a report names is not opened: if it is right, "
+                "beside the report; a path that only a report names is not opened: if it is right, "
                 "name it with --evidence"
             )
     return sources
@@ -164,8 +164,8 @@ def _is_recorded(directory: Path) -> bool:
 
 
 def _is_near(source: str, directory: Path) -> bool:
-    # reports are written beside their evidence, or where the command was called; of base=logs the
-    # place is what is opened
+    # reports are written beside their evidence, or where the command was called; of base=logs only
+    # the place is opened
     _, place = split_source(source)
     return is_inside(place, (Path.cwd(), directory.resolve().parent))
 

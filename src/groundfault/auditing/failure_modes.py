@@ -64,23 +64,24 @@ def name_modes(
     ----------
     audit : PreparedAudit
     losses : float64 array, shape (outcomes, units)
-        Of all units, NaN where not scored.
+        Losses of all units, NaN where not scored.
     texts : bool
         Whether examples show their texts.
     progress : callable, optional
-        Gets the passes of the search.
+        Called with the passes of the search.
 
     Notes
     -----
     Rules may name attributes of the examples that are the same in all rows of a unit: numbers,
-    flags, labels and texts. Left out are columns that predict the outcome almost perfectly, or in
-    a rule of theirs, ids, and what by its name describes the model's answer or its score; the
-    result says which, and why, or how to use them all the same. A column that predicts the
-    outcome and says nothing by its name comes back as deciding, with its own modes.
+    flags, labels and texts. Left out are ids, columns that predict the outcome almost perfectly,
+    alone or in a rule, and columns whose name says that they describe the model's answer or its
+    score. The result names them with the reason, and how to use them nevertheless. A column that
+    predicts the outcome and whose name does not tell its timing is returned as deciding, with its
+    own modes.
 
-    A table in an engine that is small enough is read. Of a larger one, the sample proposes rules
-    and their order, and all other rows judge them: see `groundfault.modes.patterns.judge_in_order`
-    for the guarantee.
+    A small table in an engine is read. For a larger table, the sample proposes rules and their
+    order, and all other rows judge them: see `groundfault.modes.patterns.judge_in_order` for the
+    guarantee.
     """
     if not isinstance(audit, CountedAudit):
         return _name_row_modes(audit, losses, texts=texts, progress=progress)
@@ -112,7 +113,7 @@ def name_modes(
 def _judge_by_others(
     audit: CountedAudit, proposals: Sequence[Mode], search: ModeSearch
 ) -> tuple[tuple[Mode, ...], PatternCells]:
-    """Return the modes that stand in the rows that proposed none, with their numbers there."""
+    """Return the modes that pass in the rows outside the sample, with their numbers there."""
     cells, level = _count_patterns(audit, proposals, search.outcomes[0].n), float(audit.plan.alpha)
     pairs = zip(proposals, judge_in_order(cells, level), strict=False)
     return tuple(_restate(mode, test, level) for mode, test in pairs), cells
@@ -188,10 +189,10 @@ def _search(
 
 def find_leaking_columns(audit: PreparedAudit, modes: Sequence[Mode]) -> dict[str, float]:
     """Return columns of conditions that predict the outcome almost perfectly, such as a grader's
-    remark, and how well.
+    remark, and how well they predict it.
 
-    A rule of several conditions may predict it without a leak: what fails always under both, and
-    never elsewhere, is a hole.
+    A rule of several conditions may predict the outcome without a leak: a model that always fails
+    under both, and never elsewhere, has a failure mode.
     """
     rules = [mode.rule for mode in modes if mode.source == "modes"]
     shares = measure_rules(audit.evidence, [c for rule in rules for c in split_conditions(rule)])
@@ -200,7 +201,7 @@ def find_leaking_columns(audit: PreparedAudit, modes: Sequence[Mode]) -> dict[st
         for name in Rule.parse(sql).columns if share >= LEAK else ():
             columns[name] = max(share, columns.get(name, 0.0))
     allowed = audit.evidence.roles.trusted.union(audit.plan.within)
-    # what was asked was there before the answer
+    # the question was there before the answer
     return {c: s for c, s in columns.items() if c not in allowed and not holds_question(c)}
 
 
@@ -284,7 +285,7 @@ def _without(names: Sequence[str], *omitted: Sequence[str]) -> list[str]:
 
 
 def list_own_rules(audit: PreparedAudit) -> Iterator[OwnRule]:
-    """Candidates that the caller asked for; those mined here are tested on the holdout alone."""
+    """Return candidates that the caller asked for; mined ones are tested only on the holdout."""
     own = set(audit.own_rules)
     marks = audit.marks
     for j, candidate in enumerate(audit.library):
@@ -327,10 +328,10 @@ def _describe_no_search(
 def find_gap_columns(
     audit: PreparedAudit, table: pl.DataFrame, losses: NDArray[np.float64]
 ) -> list[str]:
-    """Columns of a table whose gaps go with the outcome.
+    """Find columns of a table whose gaps go with the outcome.
 
-    If values are lost where a model passes, what is left of the column goes with failing, whatever
-    it says: its values have to be compared among the units that have one.
+    If values are lost where a model passes, all remaining values go with failing. The values of
+    these columns are compared only among units that have one.
 
     Parameters
     ----------
@@ -342,9 +343,9 @@ def find_gap_columns(
 
     Notes
     -----
-    Tested for each column on all units, two sided at `groundfault.judges.confirm.GAP_LEVEL`,
-    for each outcome. The tests of values hold what it saw fixed: the outcomes of units without a
-    value.
+    Each column is tested on all units, two sided at `groundfault.judges.confirm.GAP_LEVEL`, for
+    each outcome. The tests of values hold the outcomes of units without a value fixed, which this
+    test saw.
     """
     names = [
         name
@@ -378,7 +379,7 @@ def _search_rows(audit: CountedAudit, *, texts: bool) -> NamedModes:
     own_rules = tuple(
         candidate.name
         for candidate in audit.library
-        # rows that a finder saw are among all rows, and none of them among those that judge
+        # rows that a finder saw are among all rows, but not among the rows that judge
         if candidate.name in audit.own_rules
         and not audit.varies(candidate)
         and not (audit.searches_all and audit.is_mined_here(candidate))
@@ -387,7 +388,7 @@ def _search_rows(audit: CountedAudit, *, texts: bool) -> NamedModes:
         audit.searched,
         audit.library,
         audit.plan,
-        # none of the sample is held out
+        # no part of the sample is held out
         audit.judge if audit.searches_all else judges.get("holm"),
         own_rules=own_rules,
     )
@@ -425,7 +426,7 @@ def _count_patterns(audit: CountedAudit, modes: Sequence[Mode], scored: int) -> 
 def _find_tested(mode: Mode, scored: int) -> str:
     """Return an expression for the rows that a mode is tested on; empty for all rows."""
     if mode.context:
-        # the first condition is what the others hold in
+        # the first condition is the context of the others
         return f"COALESCE({split_conditions(mode.rule)[0]}, FALSE)"
     return f"({Rule.parse(mode.rule).sql}) IS NOT NULL" if mode.n + mode.n_outside < scored else ""
 

@@ -1,8 +1,8 @@
 """Findings: the numbers of every hypothesis, and the claim that they allow.
 
-The lift of a confirmed finding is one that passed a bar, on a holdout as on all units: of slices
-whose true lift is .05, those are confirmed that looked like .12. An estimate that is honest asks
-how likely such a lift is among those that pass.
+The lift of a confirmed finding passed a bar, on a holdout or on all units. Of slices whose true
+lift is .05, the ones with an observed lift of .12 are confirmed. An honest estimate therefore uses
+the distribution of lifts that pass the bar.
 """
 
 from __future__ import annotations
@@ -201,26 +201,26 @@ def _round_whole(value: float) -> float:
 
 
 def make_estimates(results: AuditResults, cells: Sequence[Cell]) -> dict[int, Estimate]:
-    """Return the effect of each confirmed hypothesis, given that it passed; by its number.
+    """Return the effect of each confirmed hypothesis, given that it passed, by its number.
 
     Parameters
     ----------
     results : AuditResults
     cells : sequence of Cell
-        Of every hypothesis, on the units that decide.
+        Numbers of every hypothesis, on the units that decide.
 
     Returns
     -------
     dict of int to Estimate
-        Empty where the judge does not say what it asks for.
+        Empty if the judge states no bar.
 
     Notes
     -----
     The interval covers the true effect with at least 1 - alpha, given that the finding is confirmed
-    and that its direction is right, which is what was confirmed; so it does not cross zero, or 1
-    for ratios, where a p-value was asked for. The bar is that of the last step of the correction,
-    with what else was confirmed taken as given. Of losses that are not 0/1, and of units within
-    strata, it is a normal approximation. See `groundfault.stats.contingency`.
+    and that its confirmed direction is right. With a p-value it therefore does not cross zero, or 1
+    for ratios. The bar is the last step of the correction, given the other confirmations. For
+    losses that are not 0/1, and for units within strata, it is a normal approximation. See
+    `groundfault.stats.contingency`.
     """
     plan, units = results.audit.plan, results.holdout or results.discovery
     confirmed = [
@@ -254,7 +254,7 @@ def _find_level(results: AuditResults, cell: Cell) -> float | None:
         p = results.ruling.holdout_result.p_adjusted
         survivors = int((~np.isnan(p)).sum())
         passed = int(is_at_most(np.nan_to_num(p, nan=1.0), plan.alpha).sum())
-        # the step of Holm's procedure at which the last of them passed
+        # the step of Holm's procedure at which the last survivor passed
         return float(to_fraction(plan.alpha)) / max(1, survivors - passed + 1)
     screening = results.ruling.screening
     if results.bar is None or results.bar.level is None or screening is None:
@@ -281,7 +281,7 @@ def _estimate(cell: Cell, plan: Plan, bar_score: float, score: float) -> Estimat
         np.array([observed]), np.array([near]), np.array([bar]), level
     )
     center, end = float(centers[0]), float(lows[0])
-    # a p-value was asked for, so that the direction is what was confirmed
+    # with a p-value, the direction is confirmed
     end = max(end, 0.0 if np.isfinite(bar_score) else -np.inf if ratio else -1.0)
     center = min(max(center, 0.0), observed)
     ends = (end, max(float(far), center))
@@ -292,7 +292,7 @@ def _estimate(cell: Cell, plan: Plan, bar_score: float, score: float) -> Estimat
 
 
 def _one_sided(p: float | None, two_sided: bool) -> float:
-    # without a p-value what is known is how much the lift varies
+    # without a p-value only the spread of the lift is known
     return 0.0 if p is None else p / 2 if two_sided else p
 
 

@@ -63,10 +63,10 @@ def audit(
     Parameters
     ----------
     evidence : Evidence or LazyEvidence
-        Of lazy evidence rows are counted by its engine, and none but a sample is read: nothing is
-        compared then, or repeated over splits.
+        The engine of lazy evidence counts rows, and only a sample is read: comparisons and repeats
+        over splits are not possible.
     plan : Plan, optional
-        Everything decided in advance. The default plan tests candidates on all units if they were
+        All decisions made in advance. The default plan tests candidates on all units if they were
         proposed without a look at outcomes, and on a holdout otherwise.
     candidates : iterable of Candidate, optional
         Rules to judge. Without candidates and finders, the default finders propose.
@@ -74,21 +74,21 @@ def audit(
         Proposers, by name or ready made.
     compare : pair of str, optional
         Judge changes from the first model to the second, example by example, instead of the
-        failures of one. Without a common example, groups of like examples are compared.
+        failures of one. Without a common example, groups of similar examples are compared.
     ledger : Ledger, path, URL or bool, optional
-        Where the look at the outcomes is recorded. True is the place that $GROUNDFAULT_LEDGER
-        names, else groundfault-ledger.db in the current folder. False or None records nothing, and
-        the report says so.
+        Record of the look at the outcomes. True is the place that $GROUNDFAULT_LEDGER names, else
+        groundfault-ledger.db in the current folder. With False or None there is no record, and the
+        report says so.
     reopen : str, optional
-        Why outcomes that were looked at before are looked at again in another way.
+        Reason for looking again, in another way, at outcomes that were looked at before.
     robustness : int
         Number of random splits to repeat the whole rule over; the report says how often each
         candidate is confirmed.
     jobs : int
         Processes for the repeats; the answer does not depend on it.
     modes : bool
-        Whether to look for failure modes, on all units; without, those that a judge holds out stay
-        unseen by anything else. In a comparison they are modes of the change.
+        Whether to look for failure modes, on all units. If not, only the judge sees held-out units.
+        In a comparison they are modes of the change.
     texts : bool
         Whether the report shows the texts of the modes' examples; their ids stay.
     progress : callable, optional
@@ -122,7 +122,7 @@ def audit(
     report_progress = listener(progress)
     candidates = None if candidates is None else list(candidates)
     if isinstance(evidence, LazyEvidence):
-        # what cannot be judged fails here, before groups are made
+        # evidence that cannot be judged fails here, before groups are made
         named = list_finders(candidates, finders)
         require_counts_enough(
             evidence, plan, candidates or (), named, compare=compare, robustness=robustness
@@ -176,7 +176,7 @@ def judge_audit(
     report_progress = listener(progress)
     size = len(prepared.library)
     report_progress(f"applying {size} candidates")
-    # what cannot be applied or read fails here, before the opening is recorded
+    # candidates that cannot be applied fail here, before the opening is recorded
     prepared.try_rules(modes=modes)
     # recorded before a held-out loss is read: an audit killed after this has used its holdout
     book = find_ledger(ledger)
@@ -202,7 +202,7 @@ def judge_audit(
             witness=book,
         )
         if any(n for status, n in results.statuses.items() if status != Status.SCORED):
-            # if both verdicts agree with that of the scored, it does not depend on the others
+            # if both verdicts agree with the scored rows' verdict, it does not depend on the others
             extremes = {
                 name: prepared.judge_losses(prepared.losses(unscored))[0]
                 for name, unscored in (("all_failed", 1), ("all_passed", 0))

@@ -31,7 +31,7 @@ class GateRow(Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     sentence : str
-        Not read by conditions, nor is ``subject``: what the row is of.
+        Not read by conditions, like ``subject``, the finding, mode or change of the row.
     """
 
     name: str
@@ -63,31 +63,31 @@ COLUMNS: dict[str, type] = {
     for f in structs.fields(GateRow)
     if f.name not in ("sentence", "subject")
 }
-"""What an expression may read of a finding, a failure mode or an overall change, and its type."""
+"""Columns of a finding, a failure mode or an overall change in an expression, and their types."""
 
 
 class GateRows:
-    """A report's findings and modes for which a rule is true, by keys that other reports share.
+    """A report's findings and modes on which a rule is true, by keys that other reports share.
 
     Attributes
     ----------
     report : ReportData
     verdicts : dict
-        Of every finding, whether or not the rule is true of it.
+        Verdicts of all findings, also where the rule is false.
     rows : dict of GateKey to GateRow
-        Those for which the rule is true.
+        Rows on which the rule is true.
     aliases : dict
-        For each of these the keys that it is known by.
+        All keys of each of these rows.
     notes : tuple of str
         Rows that were not tested.
     """
 
     def __init__(self, report: ReportData, rule: Rule, *, modes: bool = True) -> None:
-        # a condition on a direction of a comparison, as reports had them once, is never true now
+        # a condition on a direction of a comparison, as in earlier reports, is never true now
         if report.change is not None and " fails where " in rule.sql:
             raise RuleError(
                 "a comparison has one outcome, the change from the first model to the second: ask "
-                "'lift > 0' for more failures, and nothing of the outcome"
+                "'lift > 0' for more failures, without a condition on the outcome"
             )
         self.report = report
         search = report.mode_search
@@ -192,13 +192,13 @@ def parse_condition(text: str) -> Rule:
 
 
 def _key(report: ReportData, row: GateRow) -> GateKey:
-    # by the candidate, whichever side it is told of; and by the sign: a slice that was better and
-    # is now worse is another finding
+    # by the candidate, on either side, and by the sign: a slice that was better and is now worse is
+    # another finding
     candidate = row.subject if isinstance(row.subject, Finding) else None
     rule = row.rule if candidate is None else candidate.rule
     less = (row.lift or 0) < 0 if candidate is None else candidate.is_less_frequent
     outcome = row.outcome
-    # of a comparison of before it is its direction, whatever the models' names
+    # in an earlier comparison the outcome is its direction, for any names of models
     if report.manifest.compare and report.change is None and outcome in report.outcomes:
         outcome = f"direction {report.outcomes.index(outcome)}"
     return rule, outcome, less, row.kind
@@ -213,7 +213,7 @@ def _make_finding_row(report: ReportData, candidate: Finding) -> GateRow:
     """Return the row of a finding, told of the side with more failures."""
     finding = candidate.face_failures(report.plan.effect)
     cell = finding.holdout or finding.full
-    # of what is confirmed, the interval that accounts for having been selected
+    # for a confirmed finding, the interval corrected for selection
     corrected = finding.estimate
     low, high = (corrected.interval if corrected else cell.interval) or (None, None)
     words = "name rule meaning source outcome confirmed reason representative frequency sentence"
@@ -272,9 +272,9 @@ def make_overall_row(report: ReportData, change: OverallChange, outcome: str = "
 def make_mode_row(report: ReportData, mode: Mode) -> GateRow:
     """Return the row of a failure mode, which stands beside confirmed findings.
 
-    Its lift is the failure rate inside its rule minus that outside, with Newcombe's interval; of a
-    change the mean change inside. Its p-values are the larger of its two, and nothing of it was
-    repeated over splits (no frequency).
+    Its lift is the failure rate inside its rule minus the rate outside, with Newcombe's interval;
+    for a change, the mean change inside. Its p-values are the larger of its two. It has no
+    frequency, since it was not repeated over splits.
 
     Parameters
     ----------
@@ -316,7 +316,7 @@ def list_rules(mode: Mode) -> set[str]:
 
 
 def _tabulate(rows: Sequence[GateRow]) -> pl.DataFrame:
-    # no rule reads a sentence, but text that cannot be written is refused in it, too
+    # no rule reads a sentence, but text that cannot be written is also refused there
     schema = COLUMNS | {"sentence": str}
     try:
         cells = [{name: getattr(row, name) for name in schema} for row in rows]
@@ -338,8 +338,8 @@ def _tabulate(rows: Sequence[GateRow]) -> pl.DataFrame:
 
 
 def _list_true(rule: Rule, rows: Sequence[GateRow]) -> list[int]:
-    """Return the places of rows for which a rule is true."""
-    # null for a confirmed finding is an error and no false: the gate would pass what nobody decided
+    """Return the places of rows on which a rule is true."""
+    # NULL for a confirmed finding is an error, not false: the gate would pass without a decision
     table = _tabulate(rows)
     truth = rule.evaluate(table)
     undecided = table.filter(truth.is_null() & table["confirmed"])

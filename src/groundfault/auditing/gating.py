@@ -42,9 +42,9 @@ __all__ = ["COLUMNS", "FAIL_ON", "LEVEL", "Gate", "GateMatch", "gate"]
 
 FAIL_ON = "confirmed and lift > 0"
 LEVEL = 0.1
-"""Of the test that something changed since the baseline."""
+"""Level of the test for changes since the baseline."""
 STORED_ONLY = "only rules that a report stores were tested"
-"""What the note says of a gate that could not read the table of its report."""
+"""Note of a gate that could not read the table of its report."""
 
 
 # fields at their defaults are left out of the JSON, as before there were modes and changes
@@ -100,7 +100,7 @@ class GateInputs(Struct, frozen=True, omit_defaults=True):
 
 
 class Gate(Struct, frozen=True, omit_defaults=True):
-    """Whether a report passes, and why not.
+    """Whether a report passes, and the reasons if it fails.
 
     Attributes
     ----------
@@ -108,36 +108,34 @@ class Gate(Struct, frozen=True, omit_defaults=True):
     fail_on : str
         The expression.
     new : tuple of GateMatch
-        Those for which it is true, and which got worse since the baseline; all of them, where there
-        is no baseline.
+        Rows on which it is true, and which got worse since the baseline; without a baseline, all
+        rows on which it is true.
     known : tuple of GateMatch
-        Of a comparison, changes that the baseline had confirmed. They do not fail the gate.
+        In a comparison, changes that the baseline had confirmed. They do not fail the gate.
     gone : tuple of str
-        Of a comparison, names of findings for which it was true in the baseline and no longer is.
+        In a comparison, names of findings on which it was true in the baseline and is no longer.
     compared : bool
         Whether there was a baseline.
     detectable : float or None
         The least lift that the audit could have found; with a baseline the least change for the
         worse, if that is larger.
     blind : bool
-        ``detectable`` is larger than ``must_detect`` allows: an audit that confirms nothing then
-        says too little, so the gate fails; so it does where everything failed or nothing was
-        scored, which no finding can tell.
+        Whether the audit could not find enough, so that the gate fails: ``detectable`` is larger
+        than ``must_detect`` allows, all units failed, or no unit was scored.
     notes : tuple of str
         Reasons why report and baseline are hard to compare.
     uncompared : tuple of GateMatch
-        Those for which it is true, and which cannot be held against the baseline. They do not fail
+        Rows on which it is true, and which cannot be compared with the baseline. They do not fail
         the gate.
     uniform : str
-        That all outcomes of the report are alike; empty where they differ.
+        A sentence if all outcomes of the report are equal; else empty.
     modes : tuple of Mode
-        Of the change since the baseline, or in a comparison: the rules that got worse, and those
-        that got better.
+        Modes of the change since the baseline, or of a comparison: the rules that got worse, and
+        the rules that got better.
     missed : tuple of str
-        For each outcome that was compared, a sentence on the changes that could have been missed.
+        For each compared outcome, a sentence on the changes that could have been missed.
     asked : GateInputs or None
-        Files and settings, by which `groundfault.verify` asks again; None where a report was no
-        file.
+        Files and settings for `groundfault.verify` to ask again; None if a report was not a file.
     """
 
     passed: bool
@@ -156,7 +154,7 @@ class Gate(Struct, frozen=True, omit_defaults=True):
     asked: GateInputs | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain words and numbers; what does not apply to a match is left out."""
+        """Return plain words and numbers, without fields that do not apply to a match."""
         content: dict[str, Any] = msgspec.to_builtins(self)
         return content
 
@@ -180,19 +178,19 @@ def gate(
         A SQL expression over `COLUMNS`, such as ``confirmed and lift > 0 and source !=
         'instrument'``. A comparison has a row of kind ``overall`` too.
     baseline : as report, optional
-        An earlier report. On examples that both reports have, the expression is asked of the modes
-        of the change and of the overall change, as in a comparison. Without such examples, those of
-        both tables are compared like with like; without the table of the baseline, findings whose
-        counts rose by the same rule in both. The baseline of a comparison is another: new is what
-        that had not confirmed in the same direction.
+        An earlier report. On shared examples, the expression tests the modes of the change and the
+        overall change, as in a comparison. Without shared examples, similar examples of both tables
+        are compared; without the table of the baseline, the counts of the same rule in both. The
+        baseline of a comparison is another comparison: changes that it had not confirmed in the
+        same direction are new.
     evidence : Evidence, path or sequence of path, optional
-        The table of the report, whose columns the rules of the change name. Left out, it is read
-        where the report says it was, if it is still there.
+        The table of the report, whose columns the rules of the change name. By default it is read
+        from its place in the report, if it is still there.
     must_detect : float, optional
-        The gate fails, too, if the audit could not have found a lift of this size: a small test set
-        confirms nothing.
+        The gate also fails if the audit could not have found a lift of this size, since a small
+        test set confirms no findings.
     level : float
-        Of the test of changes since the baseline.
+        Level of the test for changes since the baseline.
 
     Returns
     -------
@@ -201,18 +199,17 @@ def gate(
     Raises
     ------
     InputError
-        If a report cannot be read, one compares two models and the other does not, report and
-        baseline have nothing alike, or the evidence is not that of the report.
+        If a report cannot be read, only one of the two compares two models, report and baseline
+        share no examples and candidates, or the evidence does not belong to the report.
     RuleError
-        If the expression is malformed, reads an unknown column, or is neither true nor false of a
-        confirmed finding.
+        If the expression is malformed, reads an unknown column, or is NULL on a confirmed finding.
     PlanError
         If ``must_detect`` is not in (0, 1], or ``level`` not in (0, 1).
 
     Notes
     -----
-    P(the gate fails | nothing changed since the baseline) is at most ``level``, and of a comparison
-    at most the plan's alpha, for independent units: one test of everything that may be said,
+    P(the gate fails | no change since the baseline) is at most ``level``, and for a comparison at
+    most the plan's alpha, for independent units: a single test covers all rules, see
     `groundfault.modes.changes.find_changes`.
     """
     if must_detect is not None and not 0 < must_detect <= 1:
@@ -231,12 +228,12 @@ def gate(
             audit, note = find_table(now, report, evidence)
             pair = ReportPair(now, then, audit, level)
             if audit is not None and any(pair.explain_counts()):
-                # examples of the baseline can still be compared with those that are like them
+                # examples of the baseline can still be compared with similar ones
                 pair = replace(pair, earlier=find_table(then, baseline, None)[0])
             verdict = _compare(pair, rule, note)
     least = _find_detectable(now, verdict.searches)
-    # a run that failed throughout, or of one sample, tells nothing; a perfect one needs no test
-    # where the search for failure modes failed, none can be new
+    # a run that failed throughout, or of one sample, shows no rules; a perfect one needs no test
+    # if the search for failure modes failed, no mode can be new
     lacking = now.left_out if now.mode_search is None else ()
     blind = bool(lacking or (now.uniform and now.error_rate != 0))
     if must_detect is not None:
@@ -263,7 +260,7 @@ def gate(
 
 
 def _list_notes(now: ReportData) -> Iterator[str]:
-    """Yield which steps failed, and why no rule could be tested where none could."""
+    """Yield notes on failed steps, and on why no rule could be tested if so."""
     yield from (f"left out, since it failed: {step}" for step in now.left_out)
     if not was_tested(now.mode_search, now.findings):
         yield "no rule could be tested"
@@ -287,7 +284,7 @@ _KINDS = ("overall", "mode", "finding")
 
 @dataclass
 class _Verdict:
-    """The findings of a gate, before anything is asked of them."""
+    """The findings of a gate, before its expression is applied."""
 
     new: _Matches
     known: _Matches = ()
@@ -320,7 +317,7 @@ def _judge_alone(now: ReportData, rule: Rule) -> _Verdict:
 
 
 def _compare_comparisons(now: ReportData, then: ReportData, rule: Rule) -> _Verdict:
-    """Return what a comparison has that an earlier one had not confirmed."""
+    """Return changes of a comparison that an earlier comparison had not confirmed."""
     modes = all(each.mode_search is not None for each in (now, then))
     rows, earlier = (GateRows(each, rule, modes=modes) for each in (now, then))
     matches = {key: _match(row, earlier.verdicts.get(key[:2])) for key, row in rows.rows.items()}
@@ -339,7 +336,7 @@ def _compare_comparisons(now: ReportData, then: ReportData, rule: Rule) -> _Verd
 
 
 def _compare(pair: ReportPair, rule: Rule, note: str) -> _Verdict:
-    """Return what got worse since the baseline."""
+    """Return the rules that got worse since the baseline."""
     if not pair.has_anything_alike():
         about = [", ".join(filter(None, r.outcomes)) or "one model" for r in (pair.then, pair.now)]
         raise InputError(
@@ -407,7 +404,7 @@ def _note_judges(now: ReportData, then: ReportData) -> tuple[str, ...]:
 def find_table(
     now: ReportData, place: object, evidence: Evidence | Places | None
 ) -> tuple[PreparedAudit | None, str]:
-    """Return the evidence of a report as it was audited, or None and why it is not there."""
+    """Return the evidence of a report as it was audited, or None and the reason."""
     folder = report_path(place).parent if isinstance(place, str | Path) else Path.cwd()
     try:
         if now.manifest.derivation is not None or now.units is None:
@@ -429,7 +426,7 @@ def find_table(
 
 
 def _require_alike_kinds(now: ReportData, then: ReportData) -> None:
-    """Raise unless both reports compare two models, by one rule, or neither does."""
+    """Raise unless both reports compare two models by the same rule, or both audit one model."""
     if bool(now.manifest.compare) != bool(then.manifest.compare):
         raise InputError(
             "one of report and baseline compares two models, the other does not; make both alike"
@@ -453,6 +450,6 @@ def _find_detectable(now: ReportData, searches: Mapping[str, ModeSearch]) -> flo
 
 def _match(row: GateRow, before: str | None = None) -> GateMatch:
     names = "name outcome source verdict sentence lift low high kind rule".split()
-    # what was said before of the rule as a finding is not what is said of it as a mode
+    # a rule's earlier verdict as a finding does not apply to it as a mode
     before = None if row.kind == "mode" else before
     return GateMatch(**{name: getattr(row, name) for name in names}, before=before)

@@ -43,30 +43,29 @@ _FORM = "differs from the target in form alone"
 def find_grader_evidence(
     results: AuditResults, findings: Sequence[Finding]
 ) -> tuple[GraderEvidence, ...]:
-    """Find what speaks for a fault of the grader, among confirmed findings about answers.
+    """Find evidence for a fault of the grader among confirmed findings about answers.
 
-    Unparsed and cut-off answers speak for themselves, and so do those that differ from the target
-    in form alone. Any other property, such as a length, counts if it matters among examples of
-    like difficulty: long answers go with hard questions. It does not count where one answer makes
-    most of the failures: a model that repeats "8" or "I don't know" is wrong by itself.
+    Unparsed and cut-off answers count as evidence, and so do answers that differ from the target
+    only in form. Any other property, such as a length, counts if it matters among examples of
+    similar difficulty, because long answers go with hard questions. It does not count if one answer
+    makes most of the failures: a model that repeats "8" or "I don't know" is wrong by itself.
 
     Parameters
     ----------
     results : AuditResults
     findings : sequence of Finding
-        Of the audit.
+        Findings of the audit.
 
     Notes
     -----
     Within strata of predicted difficulty (`estimate_difficulty`) the lift must be beyond chance
-    (one-sided Mantel-Haenszel test, Bonferroni over all properties asked about, at the plan's
-    alpha) and at least half of the lift over all, and some of it must be left had all of difficulty
-    been held fixed. That is computed as if
-    what is not known of difficulty had as much to do with the property as what is known, each
-    for its share of the variance of losses (Oster 2019,
-    https://doi.org/10.1080/07350015.2016.1227711, with difficulty explaining half of it). Where
-    known columns explain less than 5 %, difficulty is not known, and there is no evidence. So
-    a fault of the grader may go unnoticed, rather than a hard question be taken for one.
+    (one-sided Mantel-Haenszel test, Bonferroni over all tested properties, at the plan's alpha) and
+    at least half of the lift over all. Some lift must also be left if all of difficulty were held
+    fixed. This assumes that unknown difficulty is as strongly related to the property as known
+    difficulty, each for its share of the variance of losses (Oster 2019,
+    https://doi.org/10.1080/07350015.2016.1227711, with difficulty explaining half of it). If known
+    columns explain less than 5 %, difficulty counts as unknown, and there is no evidence. So the
+    method may miss a fault of the grader rather than blame it for hard questions.
     """
     suspects = [f for f in findings if is_suspect(f)]
     if not suspects or results.audit.compare:
@@ -89,9 +88,9 @@ def is_suspect(finding: Finding) -> bool:
 def write_grader_hint(
     findings: Sequence[Finding], evidence: Sequence[GraderEvidence] | None
 ) -> Iterator[str]:
-    """Return a hint where findings about answers are no evidence of a fault of the grader.
+    """Return a hint if findings about answers are no evidence for a fault of the grader.
 
-    Without evidence, which is None, nothing was asked.
+    Evidence of None means that the check was not made.
     """
     names = [f.name for f in findings if is_suspect(f)]
     if names and evidence is not None and not evidence:
@@ -163,7 +162,7 @@ def _list_within_strata(
             continue
         rows = np.array([places[f.name] for f in of_outcome], dtype=np.intp)
         plain, within, z = _measure(results, number, rows, difficulty)
-        # what known difficulty took from the lift, over again for what is not known of it
+        # the part of the lift that known difficulty explains, extended to unknown difficulty
         factor = max(0.0, EXPLAINABLE / difficulty.explained - 1)
         left = within - factor * (plain - within)
         for i, finding in enumerate(of_outcome):
@@ -183,7 +182,7 @@ def _list_within_strata(
 def _measure(
     results: AuditResults, outcome: int, candidates: NDArray[np.intp], difficulty: Difficulty
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Lift over all and within strata towards more failures, and its z: shape (candidates,)."""
+    """Compute lift over all and within strata towards more failures, and its z: (candidates,)."""
     marks = results.audit.marks.select(candidates)
     losses = results.losses[outcome]
     on = bits.unpack(marks.on, marks.size)
@@ -232,7 +231,7 @@ class Difficulty:
 def estimate_difficulty(
     audit: PreparedAudit, losses: Floats, outcome: int, features: Floats
 ) -> Difficulty:
-    """Strata of units by how likely they are to fail, before the answer is known.
+    """Divide units into strata by their predicted failure rate, before the answer is known.
 
     Losses are predicted by boosted trees, each fifth of the units by trees fitted to the others, so
     that no unit's own outcome decides on its stratum.
@@ -277,16 +276,16 @@ def estimate_difficulty(
     explained = 1 - float((error**2).mean() / max(float(target[units].var()), 1e-12))
     count = max(1, min(STRATA, len(units) // _FEWEST))
     cuts = np.quantile(risk[units], np.arange(1, count) / count)
-    # NaN goes to the last: what was not scored counts nowhere
+    # NaN goes to the last: unscored units do not count
     level = np.searchsorted(np.unique(cuts), risk, side="right")
     return Difficulty(np.asarray(base * (count + 1) + level, dtype=np.int64), explained)
 
 
 def tabulate_features(audit: PreparedAudit) -> Floats:
-    """Return what was known of each unit before the answer: float64, shape (units, columns).
+    """Return features of each unit known before the answer: float64, shape (units, columns).
 
-    Numbers and flags are themselves, words of few values the rank of the value, and texts their
-    length and what their words say; NaN where missing.
+    Numbers and flags are used directly, words of few values by the rank of the value, and texts by
+    their length and their words; NaN where missing.
     """
     evidence = audit.evidence
     known = set(audit.list_columns(Timing.KNOWN))

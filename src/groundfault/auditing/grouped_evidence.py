@@ -98,7 +98,7 @@ class GroupedEvidence(LazyEvidence):
 def open_units(
     evidence: Evidence | LazyEvidence, progress: Progress | None = None
 ) -> Iterator[Evidence | LazyEvidence]:
-    """Open evidence that can be audited: as it is, or, of lazy one with groups, a row a group.
+    """Open evidence for an audit: unchanged, or for lazy evidence with groups, a row a group.
 
     The rows of groups are in temporary files until the context ends.
 
@@ -106,7 +106,7 @@ def open_units(
     ----------
     evidence : Evidence or LazyEvidence
     progress : callable, optional
-        Called with a message before groups are made: how many, and what that takes.
+        Called with a message before groups are made, with their number and the space they need.
 
     Raises
     ------
@@ -123,14 +123,14 @@ def open_units(
 
 @dataclass(frozen=True)
 class _Request:
-    """What is grouped, and what that takes, as far as a sample of groups tells.
+    """The groups to make, and the space they need, estimated from a sample of groups.
 
     Attributes
     ----------
     columns : tuple of str
-        Those that do not differ within a group of the sample.
+        Columns that do not differ within a group of the sample.
     groups : int
-        How many there are, about.
+        Approximate number of groups.
     memory, files : int
         Bytes: of all groups while they are made, and once they are written.
     """
@@ -146,7 +146,7 @@ class _Request:
         return max(1, ceil(self.memory / _PASS))
 
     def describe(self, rows: int, folder: Path) -> str:
-        """Say what will be done with so many rows, and what it takes."""
+        """Describe the work for this many rows, and the space it needs."""
         scans = "1 scan" if self.passes == 1 else f"{self.passes} scans"
         return (
             f"making about {self.groups:,} groups of {rows:,} rows in {scans}, by about "
@@ -196,7 +196,7 @@ def _require_room(request: _Request, folder: Path) -> None:
 
 
 def _examine(lazy: LazyEvidence) -> _Request:
-    """Draw groups, check their rows, and leave out what differs in them: long texts mostly do."""
+    """Draw groups, check their rows, and leave out columns that differ in them, like long texts."""
     counter, roles, schema = lazy.counter, lazy.roles, lazy.counter.find_schema()
     rows = int(counter.counts([], {}).rows.sum())
     share = Fraction(min(1.0, SAMPLE / max(1, rows)))
@@ -204,7 +204,7 @@ def _examine(lazy: LazyEvidence) -> _Request:
     drawn = counter.evaluate(columns, draw_by(roles.group or "", share))
     drawn_share = share
     if not drawn.height:
-        # few groups, and none drawn: single rows are of most of them
+        # few groups, and none drawn: single rows cover most groups
         drawn = counter.evaluate(columns, draw_by(roles.id or "", share))
         drawn_share = Fraction(1)
     require_few_outcomes(drawn, roles)
@@ -219,7 +219,7 @@ def _examine(lazy: LazyEvidence) -> _Request:
 
 
 def _count_statuses(lazy: LazyEvidence) -> dict[str, int]:
-    """Count the rows of each status; what cannot be read is refused before anything is written."""
+    """Count the rows of each status; refuse unreadable rows before any file is written."""
     roles, where = lazy.roles, lazy.provenance[0]
     names = [roles.id or "", roles.group or ""]
     cells = lazy.counter.counts([f"{quote(n)} IS NULL" for n in names], key_outcomes(roles))
@@ -234,7 +234,7 @@ def _count_statuses(lazy: LazyEvidence) -> dict[str, int]:
 def _write(
     counter: GroupingCounter, roles: Roles, request: _Request, folder: Path
 ) -> tuple[tuple[str, ...], set[str]]:
-    """Write files of the groups, and tell which columns are the same within all of them."""
+    """Write files of the groups, and return the columns that are constant within all groups."""
     columns = request.columns
     groups = GroupBy(roles.group or "", roles.outcome, _spell_loss(roles), columns)
     files, constant = [], set(columns)

@@ -1,4 +1,4 @@
-"""Hints: what to check before believing the verdicts."""
+"""Hints: points to check before you believe the verdicts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _KNOWN, _LATER = OPTIONS[Timing.KNOWN][1], OPTIONS[Timing.FOLLOWS][1]
 LEVEL = 0.001
 """P-value below which runs are too few to be chance: a hint in one audit of a thousand is noise."""
 NO_LEVEL = "no error level holds"
-"""What a hint says where the guarantee of the whole audit is in doubt."""
+"""Words of a hint if the guarantee of the whole audit is in doubt."""
 _SORTED = 0.5
 """Changes of a column's value, to those of a random order: fewer, and it is sorted."""
 _MIN_PART = 30
@@ -61,7 +61,7 @@ def write_hints(results: AuditResults) -> tuple[tuple[str, ...], tuple[str, ...]
     if isinstance(results.audit, CountedAudit):
         topics = (_about_counts, _about_unscored_rows, _about_rare_errors)
         return _ask(results, (_about_no_columns,)), _ask(results, topics)
-    # what explains single numbers comes last
+    # explanations of single numbers come last
     others = (
         _about_copies,
         _about_leaks,
@@ -92,7 +92,7 @@ def _about_no_columns(results: AuditResults) -> Iterator[str]:
 
 
 def _about_counts(results: AuditResults) -> Iterator[str]:
-    """Say what was done otherwise than in memory."""
+    """Say how the audit differs from an audit in memory."""
     audit = results.audit
     assert isinstance(audit, CountedAudit)
     engine, groups = audit.named.counter.name, audit.groups
@@ -133,7 +133,7 @@ def _about_groups(results: AuditResults, groups: GroupedEvidence) -> Iterator[st
 
 
 def _about_logs(results: AuditResults) -> Iterator[str]:
-    """Say what readers noted: a run that broke off, a file that does not tell refusals apart."""
+    """Repeat the notes of readers: a run that broke off, a file that does not mark refusals."""
     account = results.audit.evidence.account
     if account is not None:
         yield from account.list_log_notes()
@@ -143,7 +143,7 @@ def _about_copies(results: AuditResults) -> Iterator[str]:
     evidence = results.audit.evidence
     examples, ids = evidence.without_clusters().unit_count, evidence.roles.id
     if examples > evidence.unit_count and evidence.clusters is not None:
-        # the audit of a case takes no --group: what a unit is, was decided when the case was begun
+        # the audit of a case takes no --group: the case fixed its units when it was begun
         overrule = (
             ""
             if evidence.roles.numbered
@@ -167,7 +167,7 @@ def _about_order(results: AuditResults) -> Iterator[str]:
 
 
 def describe_parts(results: AuditResults) -> str:
-    """Benchmarks, tasks or data sets in one table that fail very differently; empty for none."""
+    """Describe benchmarks, tasks or data sets in one table that fail very differently, if any."""
     return " ".join(_list_parts(results))
 
 
@@ -191,7 +191,7 @@ def _list_parts(results: AuditResults) -> Iterator[str]:
 
 
 def _rates_by_value(values: pl.Series, losses: NDArray[np.float64]) -> list[tuple[str, float]]:
-    """Values of enough units to tell a rate, and their mean losses, the highest first."""
+    """Return values of enough units to tell a rate, and their mean losses, the highest first."""
     scored = ~np.isnan(losses)
     table = pl.DataFrame(
         {
@@ -214,7 +214,7 @@ def _about_leaks(results: AuditResults) -> Iterator[str]:
 
 
 def _about_suspects(results: AuditResults) -> Iterator[str]:
-    """Name what is reported and predicts much of the outcome, though not almost all of it."""
+    """Name reported rules that predict much, but not almost all, of the outcome."""
     audit, named = results.audit, results.named
     allowed = audit.evidence.roles.trusted
     rules = [mode.rule for mode in named.modes if mode.source == "modes"]
@@ -224,7 +224,7 @@ def _about_suspects(results: AuditResults) -> Iterator[str]:
         place = h // len(audit.outcomes)
         if verdict is Verdict.CONFIRMED:
             candidate = audit.library[place]
-            # of a fitted column the name is a hash: what it reads is what may follow the answer
+            # a fitted column is named by a hash: the columns it reads may follow the answer
             is_fitted = candidate.fitted_column is not None
             rule = repr(candidate.name) if is_fitted else candidate.parsed.sql
             shares[rule], columns_of[rule] = float(audit.rule_shares[place]), candidate.columns
@@ -241,7 +241,7 @@ def _about_suspects(results: AuditResults) -> Iterator[str]:
 
 def _about_leaving_out(results: AuditResults) -> Iterator[str]:
     audit = results.audit
-    # those that decide the outcome are the headline
+    # columns that decide the outcome are the headline
     headline = {one.column for one in results.named.deciding}
     if leaks := [name for name in audit.leaks if name not in headline]:
         yield (
@@ -259,7 +259,7 @@ def _about_leaving_out(results: AuditResults) -> Iterator[str]:
 
 
 def _about_names(results: AuditResults) -> Iterator[str]:
-    """Columns that are taken for something by their names alone."""
+    """Name columns whose timing was decided only by their names."""
     stages = [one for one in results.audit.stages if one.reason == _BY_NAME]
     parts = [
         f"{_quote_names(columns)} ({stage})"
@@ -275,7 +275,7 @@ def _about_names(results: AuditResults) -> Iterator[str]:
 
 
 def _about_later_columns(results: AuditResults) -> Iterator[str]:
-    """Candidates that were named although a column of theirs says how an answer was scored."""
+    """Name candidates that read a column about how an answer was scored."""
     audit = results.audit
     later = set(audit.list_columns(Timing.FOLLOWS))
     names = [one.name for one in audit.library if later & set(one.columns)]
@@ -392,12 +392,12 @@ def _about_approximations(results: AuditResults) -> Iterator[str]:
 
 
 def is_pass_or_fail(evidence: Evidence) -> bool:
-    """Return whether each scored row passed or failed, with nothing in between."""
+    """Return whether each scored row passed or failed, without graded losses."""
     return bool(evidence.loss.drop_nulls().is_in([0.0, 1.0]).all())
 
 
 def _count_at_the_edge(results: AuditResults) -> int:
-    """Candidates that another split of the same units could move out of the prevalence window."""
+    """Count candidates that another split of the units could move out of the prevalence window."""
     if results.holdout is None:
         return 0
     n, on = results.audit.marks.counts()
@@ -411,26 +411,26 @@ def _count_at_the_edge(results: AuditResults) -> int:
         / results.audit.evidence.unit_count
     )
     edges = [float(to_fraction(edge)) for edge in results.audit.plan.prevalence or ()]
-    # an edge of 0 or 1 excludes nothing
+    # an edge of 0 or 1 excludes no share
     near = [np.abs(share - edge) < 2 * deviation for edge in edges if 0 < edge < 1]
     return int(np.any(near, axis=0).sum()) if near else 0
 
 
 def find_runs(evidence: Evidence, losses: NDArray[np.float64]) -> RunsTest | None:
-    """Return the runs test of the units in the order of their ids, where they are no random order.
+    """Return the runs test of the units in the order of their ids, if the order is not random.
 
     Parameters
     ----------
     evidence : Evidence
-        Where a group column is named, there is nothing to say.
+        Evidence; with a group column there is no test.
     losses : float64 array, shape (outcomes, units)
         NaN where not scored.
 
     Returns
     -------
     RunsTest or None
-        None too where the table is sorted by a column of labels, and failures come in no runs
-        inside of its levels: the column then says what neighbours have in common.
+        Also None if the table is sorted by a column of labels, and failures come in no runs within
+        its levels: the column then describes the common property of neighbours.
     """
     if evidence.roles.group is not None:
         return None
@@ -466,7 +466,7 @@ def sort_names(names: pl.Series) -> NDArray[np.intp]:
 
 
 def _list_levels(evidence: Evidence, order: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-    """Columns of labels and flags that the units are sorted by, at least in part, as codes."""
+    """Return columns of labels and flags that sort the units at least in part, as codes."""
     table, _ = tabulate_units(evidence, list(evidence.attributes))
     for column in profile(table):
         if column.kind in (Kind.LABEL, Kind.FLAG):

@@ -33,8 +33,8 @@ from groundfault.stats import betting, intervals
 RUN_LENGTH = 100
 """Builds between false alarms, at least and on average: two years of weekly builds."""
 ALL = "all examples"
-SAME = 0.5  # each of the two then has at least half of its examples in the other
-"""Overlap of a mode's examples with those of an earlier rule, from which on it is the same one."""
+SAME = 0.5  # each of the two then shares at least half of its examples with the other
+"""Overlap of a mode's examples with an earlier rule's from which the two are the same rule."""
 
 
 class RuleCount(Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,21 +66,21 @@ class RuleCount(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def rate(self) -> float | None:
-        """Return the failure rate; None where nothing was counted."""
+        """Return the failure rate; None without counted units."""
         return None if not self.n or self.errors is None else self.errors / self.n
 
 
 class GatedBuild(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A report that a gate was asked about.
+    """A report that a gate tested.
 
     Attributes
     ----------
     name, report, groundfault_version : str
         The name of the build, and the SHA-256 of its report.
     rules : tuple of RuleCount
-        Those of earlier builds, in their order, then those that it names first.
+        Rules of earlier builds in their order, then rules that this build names first.
     note : str
-        Why rules of earlier builds were not counted.
+        Reason that rules of earlier builds were not counted.
     """
 
     name: str
@@ -107,9 +107,9 @@ class Trend:
     counts : tuple of RuleCount or None
         In each build; None before it was named first.
     limit : float
-        Failure rate up to which nothing has risen.
+        Largest failure rate that does not count as a rise.
     evidence, bar : float
-        Logs of the e-detector after the last build, and of the height that is an alarm.
+        Logs of the e-detector after the last build, and of the alarm level.
     """
 
     rule: str
@@ -222,7 +222,7 @@ def read_history(path: str | Path) -> BuildHistory:
 
 
 def list_first(builds: Sequence[GatedBuild]) -> list[RuleCount]:
-    """List every rule, as it was named first."""
+    """List every rule with its first counts."""
     first: dict[tuple[str, str], RuleCount] = {}
     for build in builds:
         for one in build.rules:
@@ -293,16 +293,16 @@ def list_trends(history: BuildHistory, run_length: int = RUN_LENGTH) -> list[Tre
     ----------
     history : BuildHistory
     run_length : int
-        Builds until a false alarm about any rule, at least and on average.
+        Least average number of builds until a false alarm about any rule.
 
     Notes
     -----
-    The k-th rule is given the share w = 1 / (k (k + 1)) of all alarms, and its alarm is an
-    e-detector of at least run_length / w; see `groundfault.stats.betting.detect_rise`. The weighted
-    sum of the detectors is one too, since the shares sum to at most 1 and each begins at its own
-    build. So if no rule's failure rate is above its limit, the first alarm about any of them comes
-    after ``run_length`` builds or more on average. The limit of a rule is fixed in the build that
-    names it, whose own counts are not used.
+    The k-th rule gets the share w = 1 / (k (k + 1)) of all alarms, and its alarm is an e-detector
+    of at least run_length / w; see `groundfault.stats.betting.detect_rise`. The weighted sum of the
+    detectors is also an e-detector, since the shares sum to at most 1 and each begins at its own
+    build. So if no rule's failure rate is above its limit, the first alarm about any rule comes
+    after ``run_length`` builds or more on average. The build that first names a rule fixes its
+    limit; that build's own counts are not used.
     """
     if run_length < 1:
         raise PlanError(f"run_length is {run_length}; it counts builds, from 1")

@@ -27,7 +27,7 @@ from groundfault.readers.grades import read_grades
 from groundfault.readers.table_size import check_texts, measure_table
 
 SAMPLE = 20_000
-"""Rows that are drawn for what needs rows."""
+"""Rows that are drawn for steps that need rows."""
 
 OUTCOME, STATUS = "outcome", "status"
 """Names of keys of a cell."""
@@ -41,7 +41,7 @@ MAX_MEANS = 500
 _FEW_WORDS = 20
 """Words of a status or a split in the sample."""
 
-# rows that are drawn for a ledger: a little over what a sample of them holds at most
+# rows that are drawn for a ledger: slightly more than the largest sample
 _DRAWN = 1.2 * MOST_ROWS
 
 
@@ -81,7 +81,7 @@ class LazyEvidence:
         post_outcome: Sequence[str] = (),
         allow_leakage: Sequence[str] = (),
     ) -> LazyEvidence:
-        """Name Parquet files, and which of their columns plays which part.
+        """Name Parquet files, and the roles of their columns.
 
         Parameters
         ----------
@@ -93,8 +93,8 @@ class LazyEvidence:
             Column of ids, text or whole numbers, each in one row: the split and the sample are
             drawn by them.
         engine : str
-            What counts: ``polars`` on this machine without reading the files into memory;
-            ``duckdb`` likewise; ``spark`` on a cluster. See `groundfault.engines`.
+            Engine that counts: ``polars`` or ``duckdb`` on this machine without reading the files
+            into memory, or ``spark`` on a cluster. See `groundfault.engines`.
         table : str
             A table or view, where ``source`` is a database: of DuckDB, for the engine ``duckdb``.
         group : str, optional
@@ -103,19 +103,19 @@ class LazyEvidence:
         split, status, positive_is_good, null_outcome, ignore, instrument, post_outcome
             As in `Evidence.from_table`.
         allow_leakage : sequence of str
-            Likewise.
+            As in `Evidence.from_table`.
 
         Raises
         ------
         InputError
-            If there are no such files or columns, files state far more than they have, or ids are
-            neither text nor whole numbers.
+            If a file or column is missing, a file states a far larger size than it has, or ids are
+            not text or whole numbers.
         MissingExtraError
             If the engine is not installed.
         """
         counter = open_counter(engine, source, table)
         measure_table(*() if table else map(Path, counter.files))
-        # what an empty table says of the roles, the first rows say too
+        # the first rows show the same about the roles as an empty table
         lists = tuple(ignore), tuple(instrument), tuple(post_outcome), tuple(allow_leakage)
         columns = counter.find_schema()
         # letters of Inspect are graded: they show up as an outcome that is no number
@@ -145,7 +145,7 @@ class LazyEvidence:
 
     @cached_property
     def hash(self) -> str:
-        """Return the SHA-256 of the files' own, whatever their names, and of a table's name."""
+        """Return the SHA-256 of the files' digests, without their names, and of a table's name."""
         digests = []
         for path in self.counter.files:
             with readable(Path(path)), Path(path).open("rb") as stream:
@@ -195,17 +195,17 @@ class LazyEvidence:
         return _draw_text(text, _find_bound(share), place)
 
     def sample_outcomes(self, rows: int) -> Callable[[str], RowSample]:
-        """Return what samples the outcomes for a ledger, given its salt: rows as memory has them.
+        """Return a function that samples outcomes for a ledger by its salt, as for rows in memory.
 
         Parameters
         ----------
         rows : int
-            In the whole table. One scan draws about 24,000 of them, or takes all.
+            Rows of the whole table. One scan draws about 24,000 rows, or takes all.
 
         Raises
         ------
         InputError
-            If an id is there twice, or an outcome cannot be read.
+            If an id occurs twice, or an outcome cannot be read.
         """
         bound = _find_bound(Fraction(_DRAWN) / rows)
         no_lists: dict[str, Any] = dict.fromkeys((*LISTS, "instrument"), ())
@@ -260,10 +260,10 @@ def read_keys(keys: pl.DataFrame, roles: Roles, where: str) -> tuple[Floats, pl.
     Parameters
     ----------
     keys : polars.DataFrame
-        Of cells that were counted by `key_outcomes`.
+        Keys of cells that were counted by `key_outcomes`.
     roles : Roles
     where : str
-        What a message names.
+        Name of the table for messages.
 
     Raises
     ------

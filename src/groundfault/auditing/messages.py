@@ -1,4 +1,4 @@
-"""Sentences about findings: association, never cause; what was selected is called selected."""
+"""Sentences about findings: association, never cause; selected findings are called selected."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def write_reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
 
 
 def explain_codes(codes: tuple[str, ...]) -> str:
-    """Return codes and what they stand for; empty where there are none."""
+    """Return codes and their explanations; empty without codes."""
     # codes in front, so that scripts can match them although sentences change
     message = "; ".join(REASONS.get(code, code) for code in codes)
     return f"{', '.join(codes)}: {message}" if codes else ""
@@ -72,10 +72,10 @@ def write_sentence(finding: Finding, plan: Plan, guarantee: str) -> str:
     Parameters
     ----------
     finding : Finding
-        Whose sentence is not read.
+        Its own sentence is not read.
     plan : Plan
     guarantee : str
-        What a confirmation is worth, see `describe_guarantee`.
+        Guarantee of a confirmation, see `describe_guarantee`.
     """
     face = finding.face_failures(plan.effect)
     what = f"failures of {face.outcome}" if face.outcome else "failures"
@@ -109,7 +109,7 @@ def _numbers(finding: Finding, plan: Plan) -> str:
     """Write errors on and off the slice, the effect with its interval, and the p-value."""
     cell, estimate = finding.holdout or finding.discovery, finding.estimate
     where = "held-out " if finding.holdout else ""
-    # what passed a bar, and is corrected for it where it is known how high that is
+    # an effect that passed a bar, corrected for it if the bar is known
     selected = " (selected)" if finding.confirmed else ""
     effect = f"{where}difference {format_points(cell.lift)} points"
     if estimate is not None:
@@ -212,16 +212,16 @@ def write_deciding(columns: Sequence[str]) -> str:
 
 
 _EXCLUDED = 0.05
-"""Chance of seeing none at the rate that is excluded: Clopper-Pearson's bound at the usual 95 %."""
+"""Chance of seeing no failure at the excluded rate: Clopper-Pearson's bound at the usual 95 %."""
 
 
 def write_uniform(losses: Sequence[float], units: int, statuses: Mapping[str, int]) -> str:
-    """Return what all outcomes have in common, without a full stop; empty where they differ.
+    """Return a sentence if all outcomes are equal, without a full stop; else an empty text.
 
     Parameters
     ----------
     losses : sequence of float
-        The smallest and the largest; none where nothing was scored.
+        The smallest and the largest loss; empty if no unit was scored.
     units : int
         Independent units that were scored.
     statuses : mapping of str to int
@@ -264,8 +264,8 @@ def write_conclusion(
     """Return the sentence about the audit's power: never that there are no failure modes.
 
     ``reportable`` counts confirmed findings and failure modes; ``unknown`` says why the power is
-    not known, if so; ``deciding`` names the columns that decide the outcome; ``uniform`` is what
-    all outcomes have in common.
+    not known, if so; ``deciding`` names the columns that decide the outcome; ``uniform`` is the
+    sentence from `write_uniform`.
     """
     head = "" if reportable else f"{uniform or NOTHING}. "
     head = f"{write_deciding(deciding)}. " if deciding else head
@@ -291,7 +291,7 @@ def format_errors(errors: float) -> str:
 
 
 def format_points(value: float | None) -> str:
-    """Return a difference of rates in percentage points, with its sign; zero has none."""
+    """Return a difference of rates in percentage points, with a sign unless it is zero."""
     if value is None:
         return "undefined"
     points = 100 * value
@@ -331,7 +331,7 @@ _UNCHOSEN = "if none was chosen by what an earlier one showed"
 
 
 class _Rate(NamedTuple):
-    """The error rate that a judge bounds, over what, and on which condition."""
+    """The error rate that a judge bounds, its hypotheses, and its condition."""
 
     name: str
     over: str
@@ -345,7 +345,7 @@ _OWN = "see the judge's own documentation for what a confirmation is worth"
 
 
 def _rate_of(judge: Judge) -> _Rate | None:
-    """Return what a judge says that it bounds; None where it bounds nothing, or is silent."""
+    """Return the error rate that a judge says it bounds; None if it bounds or states no rate."""
     bounds = bounded_rate(judge)
     if bounds is None or bounds == "none":
         return None
@@ -368,7 +368,7 @@ def _rate_of_rule(name: str) -> _Rate | None:
 
 
 def spend_level(judge: Judge, plan: Plan) -> float | None:
-    """Return the error level that one look by this judge spends; None where it guarantees none."""
+    """Return the error level that one look by this judge spends; None without a guarantee."""
     rate = _rate_of(judge)
     if rate is None:
         return None
@@ -402,8 +402,8 @@ def describe_guarantee(judge: Judge, plan: Plan, size: int, opening: Opening | N
     judge, plan, size
         As for `describe_level`.
     opening : Opening or None
-        What the ledger says of this look and those before it. Where nothing is recorded, nobody
-        knows of any, and the level holds on the condition that there were none.
+        The ledger's record of this look and earlier looks. Without a record, the level holds on the
+        condition that there were no earlier looks.
     """
     if opening is not None and opening.times > 1:
         return describe_looks(opening.looks, opening.times)
@@ -419,16 +419,16 @@ def describe_looks(looks: Sequence[Look], times: int) -> str:
     Parameters
     ----------
     looks : sequence of Look
-        Their rules and levels, as far as these are known.
+        Rules and levels of the looks, if known.
     times : int
-        How many there were.
+        Number of looks.
 
     Notes
     -----
-    The sum of their levels: a family-wise error if all looks bound one, else a false discovery
-    rate, which a family-wise error bounds too. It holds for any report that is picked from the
-    looks, as long as what each looked at does not depend on what an earlier one showed; candidates
-    or thresholds that were made from it have no level at all.
+    The rate is the sum of their levels: a family-wise error rate if all looks bound one, else a
+    false discovery rate, which a family-wise error rate also bounds. It holds for any report picked
+    from the looks, if each look does not depend on the results of earlier ones. Candidates or
+    thresholds made from earlier results have no error level.
     """
     rates = [_rate_of_rule(look.rule) for look in looks]
     levels = [look.level for look in looks]

@@ -1,7 +1,7 @@
-"""Preparing an audit: candidates frozen, plan resolved, and what cannot be judged refused.
+"""Prepare an audit: freeze candidates, resolve the plan, and refuse inputs that cannot be judged.
 
-Of evidence in an engine only counts are known. `require_counts_enough` refuses what needs single
-rows, and is the one place that does.
+Only counts are known of evidence in an engine. `require_counts_enough` is the single place that
+refuses requests that need rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from groundfault.errors import InputError, PlanError, RuleError, attempt
 from groundfault.judges import choose_judge
 
 JUDGES = ("holm", "bh", "by", "split-holm", "janus", "janus-a", "janus-lite")
-"""Judges that read contingency tables and nothing else."""
+"""Judges that read only contingency tables."""
 
 _MAX_PATTERNS = 1000
 """Combinations of candidates among the rows of the sample, beyond which all rows have too many."""
@@ -49,15 +49,15 @@ def prepare(
     Parameters
     ----------
     evidence : Evidence or LazyEvidence
-        Of lazy evidence each row is a unit. Finders and leak checks see a sample of about 20,000
-        discovery rows, drawn by the plan's seed and the rows' ids, and every candidate is evaluated
-        there by the engine and by polars.
+        In lazy evidence each row is a unit. Finders and leak checks see a sample of about 20,000
+        discovery rows, drawn by the plan's seed and the rows' ids. The engine and polars both
+        evaluate every candidate on this sample.
     plan : Plan, optional
     candidates : iterable of Candidate, optional
-        To judge. With neither candidates nor finders, the default finders propose.
+        Candidates to judge. Without candidates and finders, the default finders propose.
     finders : sequence of finder or str, optional
-        Propose further candidates from the discovery units. A judge that holds nothing out lets
-        them see all units, but no outcome.
+        Finders that propose further candidates from the discovery units. With a judge without a
+        holdout they see all units, but no outcomes.
     compare : pair of str, optional
         Two models to compare on the examples both answered.
     progress : callable, optional
@@ -66,7 +66,7 @@ def prepare(
     Raises
     ------
     InputError
-        If all models are held out, or two that are compared share no example.
+        If all models are held out, or two compared models share no example.
     PlanError
         If a judge or finder is unknown, or needs rows that an engine does not give.
     """
@@ -81,7 +81,7 @@ def prepare(
         start = start_audit(evidence, plan, compare=compare, candidates=declarations, mining=mining)
     if finders and start.plan.holdout_axis == "models" and start.discovery_evidence is None:
         raise InputError(
-            "all models are held out, so there is nothing to find candidates in: name "
+            "all models are held out, so no model is left to find candidates in: name "
             "candidates, or leave some models for discovery"
         )
     proposals = start.propose(finders, declarations, progress=progress, leave_out=True)
@@ -111,9 +111,9 @@ def start_audit(
     evidence, plan, compare
         As in `prepare`.
     candidates : sequence of Candidate
-        Those that were named.
+        Named candidates.
     mining : bool
-        Whether a finder will look at outcomes; then the judge ``auto`` is one with a holdout.
+        Whether a finder will look at outcomes; the judge ``auto`` then has a holdout.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def start_audit(
         if compare:
             raise PlanError("a comparison needs both of its models: hold out another axis")
         names, holdout = plan.split_models(evidence)
-        plan = replace(plan, holdout_models=holdout)  # so that the seal covers what was drawn
+        plan = replace(plan, holdout_models=holdout)  # so that the seal covers the drawn models
         discovery = evidence.select_model(*names) if names else None
         evidence = evidence.select_model(*holdout)
     if compare:
@@ -151,8 +151,8 @@ def start_audit(
     plan, judge, reason = _resolve_judge(plan, evidence.roles, mined=mined)
     if compare and not getattr(judge, "compares", False):
         raise PlanError(
-            f"judge {judge.name} cannot compare two models: it permutes units, which is no test of "
-            "what changed within them; judge by max-t, holm or split-holm, or name no judge"
+            f"judge {judge.name} cannot compare two models: it permutes units, which does not test "
+            "changes within units; judge by max-t, holm or split-holm, or name no judge"
         )
     audit = PreparedAudit(
         evidence,
@@ -181,7 +181,7 @@ def require_counts_enough(
     compare: tuple[str, str] | None = None,
     robustness: int = 0,
 ) -> tuple[Plan, Judge, str]:
-    """Refuse what needs single rows, before any row is read: an engine gives counts.
+    """Refuse requests that need single rows before any row is read: an engine gives only counts.
 
     Parameters
     ----------
@@ -197,12 +197,12 @@ def require_counts_enough(
         Resolved for its judge.
     judge : Judge
     reason : str
-        Why it is that one where the plan left it open; else empty.
+        Reason for the judge if the plan left it open; else empty.
 
     Raises
     ------
     PlanError
-        If the judge or another setting needs rows, or takes no means of groups.
+        If the judge or another setting needs rows, or does not take means of groups.
     """
     if compare or robustness:
         raise PlanError(
@@ -236,7 +236,7 @@ def require_counts_enough(
 def list_finders(
     candidates: Iterable[Candidate] | None, finders: Sequence[Any] | None
 ) -> Sequence[Any]:
-    """Return the finders that were named; the default ones where nothing was named."""
+    """Return the named finders; the default ones without named finders and candidates."""
     from groundfault.finders import DEFAULT
 
     if finders is not None:
@@ -284,7 +284,7 @@ def _require_fresh_holdout(audit: PreparedAudit, library: Library) -> None:
 
 
 def _resolve_judge(plan: Plan, roles: Roles, *, mined: bool) -> tuple[Plan, Judge, str]:
-    """Return the plan with its judge and what was left to that, the judge, and why it is that."""
+    """Return the plan with its judge and the judge's defaults, the judge, and the reason for it."""
     plan, reason = choose_judge(plan, roles, mined=mined)
     judge = judges.get(plan.judge, plan.judge_settings)
     gated = judge.confirmation != "none"
@@ -301,7 +301,7 @@ def _start_counting(lazy: LazyEvidence, plan: Plan, judge: Judge, reason: str) -
 
 
 def _settle_counting(audit: CountedAudit) -> CountedAudit:
-    """Check what only the library tells, and find candidates that the engine takes otherwise."""
+    """Check the library, and find candidates whose values in the engine differ."""
     library = audit.library
     library.require_columns(audit.evidence.frame.columns, where="the evidence")
     if audit.judge_reason and audit.judge.name == JOINT_JUDGE:
@@ -314,8 +314,8 @@ def _settle_counting(audit: CountedAudit) -> CountedAudit:
     fitted = next((c.name for c in library if c.fitted_column is not None), None)
     if fitted is not None:
         raise InputError(
-            f"candidate {fitted!r} reads what a finder fitted in Python, which no engine can "
-            "evaluate; leave that finder out"
+            f"candidate {fitted!r} reads a column that a finder fitted in Python, which no engine "
+            "can evaluate; leave that finder out"
         )
     audit.require_countable(audit.sample_losses)
     rules = {candidate.name: candidate.parsed for candidate in library}

@@ -49,7 +49,7 @@ _OF_EVIDENCE = (
     "split_hash",
     "stages",
 )
-"""What is the same for any candidates."""
+"""Attributes that do not depend on the candidates."""
 
 
 @dataclass(frozen=True)
@@ -64,17 +64,17 @@ class PreparedAudit:
         Resolved for its judge.
     judge : Judge
     compare : tuple of str, or None
-        Two models: what is judged is then the change from the first to the second, see
+        Two models: the audit then judges the change from the first to the second, see
         `groundfault.core.pairs.Pairs`.
     discovery_evidence : Evidence, optional
-        Results of the models for discovery, where models are held out; ``evidence`` is then of the
-        held-out models alone.
+        Results of the models for discovery, if models are held out; ``evidence`` then has only the
+        held-out models.
     judge_reason : str
-        Why it is this judge, where the plan left it open.
+        Reason for the judge, if the plan left it open.
     own_rules : tuple of str
-        Names of the candidates that the caller named, or whose finder the caller did.
+        Names of candidates that the caller named, or that a named finder proposed.
     failures : list of str
-        Optional steps that failed and were left out, in the order in which they did.
+        Optional steps that failed and were left out, in order.
     """
 
     evidence: Evidence
@@ -150,7 +150,7 @@ class PreparedAudit:
     def marks(self) -> Marks:
         """Return which units each candidate is true for; `leaking_rules` are marked as unusable.
 
-        Apart from that, they say nothing of outcomes.
+        Otherwise they do not depend on outcomes.
         """
         unusable = list(self._all_marks.unusable)
         for place in self.leaking_rules:
@@ -197,7 +197,7 @@ class PreparedAudit:
     def read_losses(self, evidence: Evidence) -> Floats:
         """Return the mean loss of each unit of some evidence: shape (outcomes, units).
 
-        Of a comparison those of its two models, in order: shape (2, units).
+        In a comparison the losses of the two models, in order: shape (2, units).
         """
         losses = average_losses(evidence)
         if not self.compare:
@@ -224,7 +224,7 @@ class PreparedAudit:
         return self._join(losses)
 
     def _join(self, losses: Floats, part: Places | None = None) -> Units:
-        """Return all units, or a part of them, with their losses."""
+        """Return all units, or some units, with their losses."""
         marks, strata = self.marks, self.strata
         if part is not None:
             marks, strata = marks.take(part), None if strata is None else strata[part]
@@ -291,8 +291,8 @@ class PreparedAudit:
     def visible_evidence(self) -> Evidence:
         """Return the evidence for finders: discovery units, without leaks and fixed columns.
 
-        Columns measured with the answer are instruments there, so that only a finder of properties
-        of answers reads them. Where nothing is held out, it is all units without their outcomes.
+        Columns measured with the answer are instruments there, so only a finder of properties of
+        answers reads them. Without a holdout, it has all units without their outcomes.
         """
         later = map(self.list_columns, (Timing.DURING, Timing.FOLLOWS))
         hidden = (*chain.from_iterable(later), *self.plan.within)
@@ -308,8 +308,8 @@ class PreparedAudit:
         if not self.has_holdout:
             return self.evidence.without_outcomes()
         discovery = self.evidence if self.discovery_evidence is None else self.discovery_evidence
-        # by name: other models may have answered other units. What is hard for one model is often
-        # hard for the next, so units of the holdout stay unseen for every model
+        # by name: other models may have answered other units. A unit that is hard for one model is
+        # often hard for the next, so units of the holdout stay unseen for every model
         holdout = self.evidence.unit_names.filter(pl.Series(~self.discovery_mask))
         units = np.flatnonzero(~discovery.unit_names.is_in(holdout.implode()).to_numpy())
         return discovery.take(np.isin(discovery.unit_index, units))
@@ -385,9 +385,9 @@ def tabulate_units(
     Returns
     -------
     table : polars.DataFrame
-        Of those that are constant within every unit.
+        Columns that are constant within every unit.
     varying : tuple of str
-        The others.
+        The other columns.
     """
     if not columns:
         return pl.DataFrame(), ()

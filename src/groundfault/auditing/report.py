@@ -24,15 +24,15 @@ from groundfault.core.roles import read_roles
 from groundfault.errors import InputError, first_line
 
 SUMS = "SHA256SUMS"
-"""The file of a report's folder with the digests of the others, as ``sha256sum --check`` reads it.
+"""The file in a report's folder with the digests of the other files, for ``sha256sum --check``.
 
-Alone it shows damage; an editor would write it anew. That nobody did is what the ledger shows,
-which records the same digests when the folder is written.
+Alone it shows only damage, since an editor could write it anew. The ledger records the same digests
+when the folder is written, and so also shows edits.
 """
 WRITTEN = "report_written"
 """Kind of the event that records the digests of a folder."""
 
-# pages stand above audits, so they are found by name: a report knows nothing of how it is shown
+# pages depend on audits, so they are found by name: a report does not depend on its pages
 _PAGES = {
     "html": "groundfault.render:to_html",
     "markdown": "groundfault.render:to_markdown",
@@ -46,13 +46,13 @@ class Report(ReportData, frozen=True, kw_only=True):
     Attributes
     ----------
     findings : tuple of Finding
-        One for each candidate and outcome: confirmed first, then by size of discovery effect. None
-        is left out.
+        One for each candidate and outcome, without exception: confirmed first, then by size of
+        discovery effect.
     library : Library
-        The candidates as they were frozen.
+        The frozen candidates.
     witness : Ledger or None
-        The ledger that recorded the audit, and records what is written of it; None in a report that
-        was read from a folder, unpickled, or not recorded.
+        The ledger that recorded the audit, and records the files written from it; None in a report
+        that was read from a folder, unpickled, or not recorded.
     """
 
     library: Library
@@ -75,7 +75,7 @@ class Report(ReportData, frozen=True, kw_only=True):
         Raises
         ------
         InputError
-            If there is none, or it was written by a newer version.
+            If the report is missing, or was written by a newer version.
         """
         data = read_report(place).data
         return cls.of(data, Library.load(report_path(place).with_name("library.json")))
@@ -220,7 +220,7 @@ class Report(ReportData, frozen=True, kw_only=True):
             self.to_html(place / "report.html")
             digests = write_sums(place)
             if self.witness is not None and self.ledger is not None:
-                # before the files are in place: there are none that the ledger does not know
+                # before the files are in place, so that the ledger knows all of them
                 record_files(self.witness, self.ledger.head, digests)
 
 
@@ -274,7 +274,7 @@ def read_report(place: str | Path) -> StoredReport:
     Raises
     ------
     InputError
-        If there is none, it is no report, or it was written by a newer version.
+        If the file is missing or not a report, or was written by a newer version.
     """
     path = report_path(place)
     if not path.is_file():

@@ -109,19 +109,19 @@ def look_up_runs(
     Parameters
     ----------
     directory, evidence
-        As of `look_up_examples`.
+        As in `look_up_examples`.
     example : str
-        Its id.
+        Id of the example.
 
     Returns
     -------
     dict of str to polars.DataFrame
-        Under ``failing`` and ``passing``, as far as there are such runs.
+        Under ``failing`` and ``passing``, if these runs exist.
 
     Raises
     ------
     InputError
-        If the evidence has no such example, or no steps of it.
+        If the evidence lacks the example or its steps.
     """
     report = Report.load(directory)
     return read_pair(read_matching(report, directory, evidence).evidence, example)

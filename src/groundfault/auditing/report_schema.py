@@ -207,9 +207,9 @@ class DecidingColumn(_Section, frozen=True, kw_only=True):
     ----------
     column : str
     share : float
-        Of the rarer outcome, that it predicts: at least 0.95.
+        Share of the rarer outcome that it predicts: at least 0.95.
     modes : tuple of Mode
-        The rules over it alone, without examples; empty without any, or without such a search.
+        The rules over this column alone, without examples; empty without rules or without a search.
     """
 
     column: str
@@ -359,7 +359,7 @@ class GraderEvidence(_Section, frozen=True, kw_only=True):
 
 
 class ReportData(_Section, frozen=True, kw_only=True):
-    """Everything that report.json holds.
+    """The content of report.json.
 
     Attributes
     ----------
@@ -368,51 +368,51 @@ class ReportData(_Section, frozen=True, kw_only=True):
     rows : int
         Observations.
     judge_reason : str
-        Why it is this judge, where the plan left it open; else empty.
+        Reason for the judge, if the plan left it open; else empty.
     outcomes : tuple of str
         Models; one empty name for a single outcome, and for the change between two models.
     error_rate : float or None
-        Mean loss over scored units and outcomes; of a comparison, the second model's.
+        Mean loss over scored units and outcomes; in a comparison, the second model's.
         None if no unit was scored.
     left_out : tuple of str
-        Optional steps that failed, such as the check of the grader, and why; the rest stands.
+        Optional steps that failed, such as the check of the grader, and why; the rest is valid.
     averaged : bool
         Whether units have the mean of answers that pass or fail: of copies, repeats or a group.
     uniform : str
-        That all outcomes are alike, such as a run without a failure; empty where they differ.
+        A sentence if all outcomes are equal, such as a run without a failure; else empty.
     hints : tuple of str
         Points to check before you believe the verdicts.
     doubts : int
-        How many of the hints, the first ones, question the audit as a whole.
+        Number of hints, from the first on, that question the audit as a whole.
     unused : dict of str to tuple of str
-        Columns that no rule names, by reason: the end of a sentence on why. Where failure modes
-        were not looked for, those that no candidate reads either.
+        Columns that no rule names, by reason (the end of a sentence). Without a search for failure
+        modes, columns that also no candidate reads.
     sample : tuple of ModeExample
-        Typical failures, where no mode has examples.
+        Typical failures, if no mode has examples.
     statuses, ineligible : dict of str to int
         Rows of each status; hypotheses with each reason code.
     counted_as_failed : dict of str to int
-        Rows that could not be scored, by status, and count as failures because the caller said so:
-        they are among the scored ones.
+        Unscored rows, by status, that count as failures because the caller said so. They are
+        included in the scored rows.
     minimum_detectable_lift : float or None
-        Least lift found with 80 % power at prevalence 30 %; None where none would be.
+        Least lift found with 80 % power at prevalence 30 %; None if no lift is found.
     baselines : Baselines or None
         None for judges without a holdout.
     robustness : Robustness or None
-        None where the rule was not repeated.
+        None if the rule was not repeated.
     ledger : RecordedOpening or None
-        None where the opening was not recorded.
+        None if the opening was not recorded.
     examples : dict of str to tuple of str
         Ids of up to five failed units of each confirmed finding, by `Finding.key`.
     deciding : tuple of DecidingColumn or None
-        Columns that no rule names because they decide the outcome, for a person to say which they
-        are; None in comparisons, and in reports of before.
+        Columns that no rule names because they decide the outcome; a person has to say why. None in
+        comparisons, and in earlier reports.
     modes : tuple of Mode
         The failure modes of each outcome, in order.
     mode_search : ModeSearch or None
-        The extent of their search; None if they were not looked for.
+        The extent of their search; None without a search.
     behaviours : tuple of Behaviour
-        How runs of agents fail: their behaviours, surest first.
+        Behaviours in failing runs of agents, the most certain first.
     announcements : tuple of Announcement
         Behaviours that announce failure in runs that still go on.
     transcripts : TranscriptSearch or None
@@ -420,12 +420,12 @@ class ReportData(_Section, frozen=True, kw_only=True):
     excerpts : tuple of RunExcerpt
         The decisive turn of a failing and of a passing run of the first behaviours.
     units : UnitRecord or None
-        None in comparisons, for more units and outcomes than a report should hold, and in reports
-        of before.
+        None in comparisons, for more units and outcomes than a report should hold, and in earlier
+        reports.
     change : OverallChange or None
-        None but in comparisons, and in those of before, which had two outcomes.
+        The overall change in a comparison; else None, also in earlier reports of two outcomes.
     parts : str
-        That benchmarks or tasks in one table fail very differently; empty where they do not.
+        A sentence if benchmarks or tasks in one table fail very differently; else empty.
     grader : tuple of GraderEvidence, or None
         Evidence for a fault of the grader; None in older reports, which did not look for it.
     findings : tuple of Finding

@@ -61,30 +61,29 @@ class AuditResults:
     ----------
     audit : PreparedAudit
     losses : float64 array, shape (outcomes, units)
-        Of all units, NaN if none was scored.
+        Losses of all units, NaN where not scored.
     ruling : Ruling
     discovery, holdout : Units
-        The parts that the ruling rests on; a judge that holds nothing out has all units in
-        discovery and no holdout.
+        The parts that the ruling rests on; without a holdout, discovery has all units.
     hashes : ReportHashes
     statuses : dict of str to int
         Rows of each status.
     mined : frozenset of str
         Names of the candidates that were mined from the outcomes of the discovery units.
     opening : Opening, optional
-        The ledger's record; None if there is none.
+        The ledger's record; None without one.
     witness : Ledger, optional
-        The ledger that says it.
+        The ledger of the record.
     sensitivity : mapping of str to Ruling
         Verdicts had all unscored observations failed, or passed.
     frequency : Frequency, optional
-        How often random splits confirm each hypothesis; None where the rule was not repeated.
+        How often random splits confirm each hypothesis; None if the rule was not repeated.
     named : NamedModes
         Failure modes, with their search and the columns that decide the outcome.
     told : JudgedTranscripts
         Behaviours in the runs of agents.
     sample : tuple of ModeExample
-        Typical failures, where no mode has examples.
+        Typical failures, if no mode has examples.
     """
 
     audit: PreparedAudit
@@ -191,7 +190,7 @@ def confirmation_frequency(
 def _repeat(judge: Judge, plan: Plan, units: Units, block: Ints) -> Bools:
     n, hits = len(units), []
     for number in block:
-        # a random stream of its own for each split, so that the number of processes changes nothing
+        # a random stream for each split, so that results do not depend on the number of processes
         purpose, discovery, rest = f"robustness/{number}", units, None
         if judge.confirmation != "none":
             holdout = np.zeros(n, dtype=np.bool_)
@@ -204,11 +203,11 @@ def _repeat(judge: Judge, plan: Plan, units: Units, block: Ints) -> Bools:
 
 # not settings of the plan: two reports of the same findings group them alike
 OVERLAP = 0.5
-"""Correlation from which slices have more units in common than apart."""
+"""Correlation from which slices share more units than they differ in."""
 SHARE_LEFT = 0.5
-"""Part of a lift below which more of it is explained than is left."""
+"""Share of a lift that is left; below it, the larger part is explained."""
 LEVEL = 0.05
-"""Of the test of what is left of a lift: the usual one of a single test."""
+"""Level of the test of the remaining lift: the usual level of a single test."""
 
 
 def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dict[int, int]:
@@ -218,9 +217,9 @@ def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dic
     ----------
     ruling : Ruling
     whole : Marks
-        Of all units.
+        Marks of all units.
     confirming : Units
-        Those that confirmations rest on: held out, or all.
+        Units that confirmations rest on: held out, or all.
 
     Notes
     -----
@@ -228,11 +227,11 @@ def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dic
 
     - their slices overlap: the absolute correlation of their memberships is at least one half; or
     - the representative explains it: among judged units that agree in the representative, less
-      than half of its lift is left, and that is within chance (one-sided Mantel-Haenszel test).
+      than half of its lift is left, and the rest is within chance (one-sided Mantel-Haenszel test).
 
-    Two separate failure modes keep their lifts among units that agree in the other one, however
-    much their slices overlap. Representatives are taken by p-value, the smallest first, and one at
-    a time: a hypothesis that only several of them explain together is not grouped.
+    Two separate failure modes keep their lifts among units that agree in the other one, even if
+    their slices overlap much. Representatives are taken by p-value, the smallest first, one at a
+    time: a hypothesis that only several representatives together explain is not grouped.
     """
     outcomes = len(confirming.losses)
     deciding = ruling.holdout_result or ruling.screening
@@ -245,10 +244,10 @@ def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dic
     )
     slices = np.array([h // outcomes for h in confirmed], dtype=np.intp)
     if isinstance(confirming, CountedUnits) and confirming.joint is None:
-        # whose slices overlap, counts of each alone do not tell
+        # counts of single candidates do not show which slices overlap
         return {}
     alike = _correlate(whole, confirming, slices)
-    # what changed on a slice is no news about the others, as a lift is
+    # unlike a lift, a change on a slice does not describe the other units
     alike = alike if isinstance(confirming, Pairs) else np.abs(alike)
     groups: dict[int, int] = {}
     for a, lead in enumerate(confirmed):

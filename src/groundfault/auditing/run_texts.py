@@ -69,7 +69,7 @@ class RunTexts:
         roles = self.evidence.roles
         found = self.columns or find_text_columns(self.evidence)
         told = [c for c in found if c in self.columns or means_pass(c) is None]
-        # of what was measured the answer alone, and why a grader failed it: one codes that first
+        # of measured columns only the answer, and the grader's reason, which coders read first
         hidden = [c for c in roles.instrument if not holds_answer(c) and c not in self.columns]
         reason = ["reason"] * ("reason" in roles.instrument)
         return (*(c for c in told if c not in hidden), *reason) or self.evidence.attributes

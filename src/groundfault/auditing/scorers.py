@@ -1,4 +1,4 @@
-"""Every scorer audited: an audit of the same answers by each, and where two of them differ."""
+"""Audit every scorer: an audit of the same answers by each scorer, and where two scorers differ."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from groundfault.core.roles import LISTS
 from groundfault.errors import InputError
 from groundfault.readers.scorers import is_same_scale
 
-_DIGITS = 10_000  # a shared level is rounded down to four decimals, so that it prints as it is
+_DIGITS = 10_000  # a shared level is rounded down to four decimals, so that it prints exactly
 _APART = 0.5  # half of the scale: one scorer says pass where the other says fail
 
 
@@ -68,7 +68,7 @@ class ScorerAudits:
 
     @property
     def disputed(self) -> dict[str, dict[str, str]]:
-        """Findings that some scorers confirm and some do not: by name, the verdict of each."""
+        """List findings that only some scorers confirm: by name, the verdict of each scorer."""
         verdicts: dict[str, dict[str, str]] = {}
         for scorer, report in self.reports.items():
             for finding in report.findings:
@@ -195,19 +195,19 @@ def choose_scorer(
     disagreement: tuple[str, str] | None = None,
     scale: tuple[float, float] | None = None,
 ) -> Evidence:
-    """Return the same logs with the score of another scorer for the outcome.
+    """Return the same logs with another scorer's score as the outcome.
 
     Parameters
     ----------
     evidence : Evidence
-        Whole, as it was read: a part of it, such as one model, has the chosen scores alone.
+        Whole evidence from logs: a part, such as one model, has only the chosen scores.
     *names, disagreement, scale
         As in `groundfault.readers.log_rows.LogRows.choose`.
 
     Raises
     ------
     InputError
-        If the evidence has no other scorers, or the one named cannot be the outcome.
+        If the evidence has no other scorers, or the named scorer cannot be the outcome.
     """
     if evidence.log_rows is None:
         raise InputError(

@@ -1,8 +1,8 @@
 """Changes since a baseline: two reports as two runs of the same examples.
 
-On units that both reports have, modes of the change are searched for as in a comparison of two
-models. Without such units, like ones are compared where both tables are there, else the failures of
-a candidate then and now."""
+On units in both reports, modes of the change are searched as in a comparison of two models. Without
+shared units, similar units are compared if both tables exist, else the failures of a candidate then
+and now."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from groundfault.modes.mode import Mode, ModeSearch
 from groundfault.stats import paired
 
 _SHARED = 0.5
-"""Share of the report's units that the baseline has to have, or the two are two samples."""
+"""Least share of the report's units in the baseline; below it, the two are separate samples."""
 _SAME = 0.5
-"""Overlap of a slice with that of the same rule in the baseline, or ids name other examples now."""
+"""Least overlap of a rule's slices now and then; below it, ids seem to name other examples now."""
 
 
 class SinceBaseline(Struct, frozen=True):
@@ -94,11 +94,11 @@ class ReportPair:
     ----------
     now, then : ReportData
     audit : PreparedAudit, optional
-        The evidence of the report; without it no rule is known but those that a report stores.
+        The evidence of the report; without it, only rules that a report stores are tested.
     level : float
-        Of everything that may be said to have got worse, in (0, 1).
+        Level over all claims that a rule got worse, in (0, 1).
     earlier : PreparedAudit, optional
-        The evidence of the baseline, whose examples stand in for shared ones.
+        The evidence of the baseline, whose examples take the place of shared ones.
     """
 
     now: ReportData
@@ -269,7 +269,7 @@ class ReportPair:
             one, other = read_slice(self.now.units, key), read_slice(self.then.units, key)  # type: ignore[arg-type]
             if one is not None and other is not None:
                 a, b = one[here], other[there]
-                # what failed more then may fail less now: then the other side is stored
+                # a rule that failed more then may fail less now: then the other side is stored
                 if all((a & c).sum() < _SAME * (a | c).sum() for c in (b, ~b)):
                     return False
         return True

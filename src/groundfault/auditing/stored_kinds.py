@@ -40,7 +40,7 @@ KINDS = msgspec.toml.decode(
     read_beside(__file__, "stored_kinds.toml"), type=dict[str, tuple[StoredKind, ...]]
 )["kind"]
 _SQLITE = b"SQLite format 3"
-"""What its files begin with."""
+"""First bytes of its files."""
 
 
 def find_kind(place: Path) -> StoredKind:
@@ -100,7 +100,7 @@ def list_unlisted(folder: Path, patterns: Iterable[str]) -> list[str]:
     strange = {
         place
         for place in folder.rglob("*")
-        # what lies behind a link to a folder is not listed below
+        # files behind a link to a folder are not listed below
         if place not in known or (place.is_symlink() and place.is_dir())
     }
     top = (place for place in strange if place.parent not in strange)

@@ -59,10 +59,10 @@ if TYPE_CHECKING:
 
 Rerun = Callable[[Evidence], Report]
 DERIVATIONS = {"taxonomy": "groundfault_lab.taxonomy.use.claims:repeat_claims"}
-"""Kinds of `Derivation`, and who audits such evidence again.
+"""Kinds of `Derivation`, and functions that audit derived evidence again.
 
-Each is called with the evidence as its sources have it, the manifest, the folder of the report and
-a function that repeats the audit of some evidence; it returns the report.
+Each function takes the evidence from its sources, the manifest, the folder of the report, and a
+function that repeats the audit of some evidence. It returns the report.
 """
 
 
@@ -79,43 +79,43 @@ def verify(
 
     Results are reports, cases, certificates, confirmations, gate results, taxonomies, packages of
     probes and folders of evidence. Every number, verdict and hash that follows from others is
-    computed again; numbers agree to a relative 1e-9. Sentences and pages are made again, too, where
-    this version of groundfault wrote them; those of another version are held against the digests in
-    the ledger alone. A folder has to hold what belongs to the result, and nothing else.
+    computed again; numbers must agree to a relative 1e-9. Sentences and pages are also made again
+    if this version of groundfault wrote them; pages of another version are only compared with the
+    digests in the ledger. A folder must hold exactly the files of the result.
 
     Parameters
     ----------
     directory : path
-        The folder of the result, or the JSON of a certificate, a confirmation or a gate. Of claims
-        about a taxonomy's clusters, below the directory of the taxonomy.
+        The folder of the result, or the JSON of a certificate, a confirmation or a gate. For claims
+        about a taxonomy's clusters, a folder below the directory of the taxonomy.
     evidence : path, or sequence of path, optional
-        Where the evidence is now, if it has moved: one place, or one for each source of the report.
+        The evidence's new place if it has moved: one place, or one for each source of the report.
     ledger : Ledger, path, URL or bool, optional
         The ledger to check the result against. True is the one that $GROUNDFAULT_LEDGER names, else
-        groundfault-ledger.db in the current folder if the report names that one, else a file of
-        the name that the report states in its own folder. What else a report names is never opened:
-        it may be a server of anybody's. False and None do without: what only a ledger shows is
-        waived, instead of leaving the verdict open.
+        groundfault-ledger.db in the current folder if the report names it, else a file in the
+        report's folder with the name that the report states. Other places in a report are never
+        opened, because they may be a stranger's server. With False and None, checks that need a
+        ledger are waived and do not leave the verdict open.
     judge : Judge, optional
-        The judge of the report, where it was passed as an object and no installed package
-        registers one under its name.
+        The judge of the report, if it was passed as an object and no installed package registers
+        one under its name.
     reader : Reader, optional
-        The reader of its logs, likewise.
+        The reader of its logs, in the same case.
     anchor : AnchorFiles, optional
-        A signed head of the ledger, which the ledger has to hold still.
+        A signed head of the ledger, which the ledger must still hold.
 
     Returns
     -------
     Verification
-        Of a report with the checks ``recomputation``, ``files``, ``pages``, ``ledger`` and
-        ``contents``, and ``anchor`` where there is one.
+        For a report with the checks ``recomputation``, ``files``, ``pages``, ``ledger`` and
+        ``contents``, and ``anchor`` if one is given.
 
     Raises
     ------
     InputError
-        If there is no stored result, or its evidence is not there.
+        If there is no stored result, or its evidence is missing.
     PlanError
-        If the judge or the reader is not known by the name in the report, and was not passed; or
+        If the judge or the reader is unknown by the name in the report, and was not passed; or
         results of this kind do not take an option.
     """
     place = Path(directory)
@@ -241,7 +241,7 @@ def check_writing(
     place : Path
         The folder of the report.
     stored : StoredReport
-        As it is there.
+        The report in this folder.
     ledger
         As in `verify`.
     """
@@ -291,14 +291,14 @@ def _repeat_audit(
     with open_units(evidence) as units:
         prepared = prepare(units, plan, library, finders=(), compare=data.manifest.compare)
         results = judge_audit(
-            # why it was that judge, and which candidates were asked for, the library does not tell
+            # the library does not hold the reason for the judge, or the named candidates
             replace(prepared, judge_reason=data.judge_reason, own_rules=data.manifest.own_rules),
             robustness=data.robustness.splits if data.robustness else 0,
             # reports of 0.1.0 name none
             modes=data.mode_search is not None,
             texts=bool(data.sample or data.excerpts)
             or any(example.texts for mode in data.modes for example in mode.sample),
-            # to verify is no further look: what was recorded is taken as it is stated, and checked
+            # verifying is not a further look: the stated record is used, and checked
             ledger=None,
         )
         opening = None if data.ledger is None else read_opening(data.ledger)
@@ -335,7 +335,7 @@ _TEXTS = (
 )
 _TEXTS_OF_FINDINGS = ("reason", "sentence", "opposite")
 _TEXTS_OF_MODES = ("meaning", "conditions")
-# what an audit could have found was computed by a coarser rule, and estimates were not corrected
+# detectable lifts were computed by a coarser rule, and estimates were not corrected
 _LATER_NUMBERS = ("minimum_detectable_lift", "power")
 
 
@@ -346,8 +346,8 @@ def compare_reports(stated: ReportData, again: ReportData, *, same_version: bool
     ----------
     stated, again : ReportData
     same_version : bool
-        Whether this version of groundfault wrote the report. Another one phrases sentences in its
-        own way, and an earlier one left out what it did not know.
+        Whether this version of groundfault wrote the report. Another version has other sentences,
+        and an earlier one lacks newer fields.
     """
     if not same_version:
         # a report that keeps no record of units, or did not look for evidence about the grader
@@ -378,7 +378,7 @@ def _select_comparable(data: ReportData, *, texts: bool) -> dict[str, Any]:
 
 
 def _forget_places(account: dict[str, Any]) -> dict[str, Any]:
-    """Return an account as it would be if its logs had moved; digests identify them."""
+    """Return an account without the places of its logs, which digests identify."""
     return account | {
         "logs": [log | {"path": ""} for log in account["logs"]],
         "unread": [PurePath(place).name for place in account["unread"]],
@@ -399,7 +399,7 @@ def _forget_places_of_report(report: dict[str, Any]) -> dict[str, Any]:
 def _select_of_manifest(manifest: dict[str, Any], *, texts: bool) -> dict[str, Any]:
     account = manifest["account"]
     if account is not None and not texts:
-        # earlier versions did not ask what the tool itself counts
+        # earlier versions did not read the tool's own count
         logs = [_leave_out(log, ("official",)) for log in account["logs"]]
         manifest = manifest | {"account": account | {"logs": logs}}
     return _leave_out(manifest, _VOLATILE_MANIFEST)

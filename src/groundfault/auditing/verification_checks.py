@@ -21,11 +21,11 @@ from groundfault.base.machine import version
 from groundfault.base.reading import read_bytes
 from groundfault.errors import InputError, LedgerError, PlanError
 
-_MAX_DIFFERENCES = 100  # more say nothing new, and a report may hold any number
+_MAX_DIFFERENCES = 100  # more would not help, and a report may hold any number
 _TOLERANCE = 1e-9
-"""Relative, which the last digits of another platform stay below."""
+"""Relative tolerance, above differences in the last digits between platforms."""
 _ROUNDING = 1e-10
-"""What rates may differ by where they cancel, or are roots; p-values are of no such size."""
+"""Absolute tolerance for rates that cancel or are roots; not used for p-values."""
 
 CheckStatus = Literal["passed", "failed", "unchecked", "waived"]
 VerificationVerdict = Literal["reproduces", "does NOT reproduce", "cannot be verified"]
@@ -40,7 +40,7 @@ class VerificationCheck:
     name : str
         The subject of the check, in a word, such as ``ledger``.
     status : {"passed", "failed", "unchecked", "waived"}
-        ``unchecked`` where what it takes is not there; ``waived`` where the caller did without.
+        ``unchecked`` if its inputs are missing; ``waived`` if the caller turned it off.
     detail : str
         The result, in a sentence.
     differences : tuple of str
@@ -67,8 +67,8 @@ class Verification:
 
     @property
     def verdict(self) -> VerificationVerdict:
-        """Return what the checks come to: one that failed contradicts the result, one that could
-        not be made leaves it open."""
+        """Return the verdict: a failed check contradicts the result, an unchecked one leaves it
+        open."""
         statuses = {check.status for check in self.checks}
         if "failed" in statuses:
             return "does NOT reproduce"
@@ -184,7 +184,7 @@ def check_anchor(files: AnchorFiles, book: Ledger | None, head: str | None) -> V
     return state("passed", result)
 
 
-# what openings of 0.1 do not record
+# fields that openings of 0.1 do not record
 _LATER = ("holdout", "all_outcomes", "all_before", "looks")
 
 
@@ -329,18 +329,18 @@ def check_foreign_pages(
     attested: bool = False,
     check: VerificationCheck | None = None,
 ) -> VerificationCheck:
-    """Return the same of pages of another version, which words them in its own way.
+    """Return the check of pages that another version wrote in its own words.
 
     Parameters
     ----------
     writer : str
         The version that wrote them.
     absent : {"unchecked", "waived"}
-        The status where the ledger does not hold their digests.
+        The status if the ledger does not hold their digests.
     attested : bool
-        Whether it does.
+        Whether the ledger holds their digests.
     check : VerificationCheck, optional
-        What `check_pages` says: it stands where it did not fail, or they are of this version.
+        Result of `check_pages`, used if it did not fail, or if this version wrote the pages.
     """
     state = partial(VerificationCheck, "pages")
     if check is not None and (check.status != "failed" or writer == version("groundfault")):
