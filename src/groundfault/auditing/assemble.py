@@ -53,13 +53,13 @@ from groundfault.judges.rule import Ruling
 from groundfault.stats import bits, multiple
 
 COUNTS = "counts"
-"""Kind of the derivation in the manifest, where an engine counted."""
+"""Kind of the derivation in the manifest, if an engine counted."""
 _ONE_VALUE = "they have at most one value"
 _FEW_EXAMPLES = "each condition on them holds for too few or nearly all examples"
 _TOP_K = 5
 """Findings of the baseline that reports the largest effects: as in the Janus paper."""
 _MAX_EXAMPLES = 5
-"""Failed units that a report shows of a finding: enough to look at, and few enough to read."""
+"""Failed units of a finding in a report: enough to look at, and few enough to read."""
 _MAX_CORRELATED = 1000
 """Candidates whose correlation is computed; the time grows with the cube."""
 _MAX_CORRELATED_UNITS = 20_000
@@ -228,10 +228,10 @@ def _candidate_counts(results: AuditResults) -> CandidateCounts:
 
 
 def _effective_tests(results: AuditResults) -> float | None:
-    """Return the independent tests that candidates amount to; None for large libraries."""
+    """Return the effective number of independent candidates; None for large libraries."""
     candidates = np.unique(results.ruling.hypotheses // len(results.audit.outcomes))
     marks = results.audit.marks
-    # how candidates go together, counts of each do not tell
+    # counts of single candidates do not show their dependence
     if len(candidates) > _MAX_CORRELATED or isinstance(marks, CountedMarks):
         return None
     words = bits.words(min(marks.size, _MAX_CORRELATED_UNITS))
@@ -312,7 +312,7 @@ def _pick_units(results: AuditResults, finding: Finding) -> tuple[str, ...]:
 
 
 def _say_why_unknown(results: AuditResults) -> str:
-    """Return why an audit does not say which lifts it could have found."""
+    """Return the reason that an audit does not state detectable lifts."""
     if not len(results.ruling.hypotheses):
         codes = Counter(codes[0] for codes in results.ruling.reasons if codes)
         why = "".join(

@@ -35,7 +35,7 @@ from groundfault.stats import bits, flips, paired
 from groundfault.stats.bits import Bits
 
 _SEEN = (0.05, 0.1, 0.2, 0.3)
-"""Shares of the units of which a comparison says the rise that it could have missed."""
+"""Shares of the units for which a comparison states the rise that it could have missed."""
 
 
 def search_changes(
@@ -45,7 +45,7 @@ def search_changes(
     own_rules: tuple[OwnRule, ...] = (),
     named: int = 0,
 ) -> tuple[tuple[Mode, ...], ModeSearch]:
-    """Return the modes of a change, and which rise of failures could not have been seen.
+    """Return the modes of a change, and the rise of failures that could have been missed.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def search_changes(
 
 
 def measure_change(results: AuditResults) -> OverallChange | None:
-    """Return the change over all units, held out or not; None where no models were compared.
+    """Return the change over all units, held out or not; None without a comparison.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def measure_overall(losses: Floats, level: float, search: ModeSearch | None) -> 
     level : float
         Error level, in (0, 1).
     search : ModeSearch, optional
-        The search for modes of the change, one test with which this is.
+        The search for modes of the change, which is one test together with this.
     """
     both = losses[:, ~np.isnan(losses).any(axis=0)]
     changes = both[1] - both[0]
@@ -123,7 +123,7 @@ def tell_change(finding: Finding, contrast: Elsewhere | None, results: AuditResu
     ----------
     finding : Finding
     contrast : Elsewhere, optional
-        None where it was not tested.
+        None if it was not tested.
     results : AuditResults
     """
     compare, cell = results.audit.compare, finding.holdout or finding.full
@@ -196,7 +196,7 @@ def conclude(least: float | None, prevalence: float) -> str:
 def contrast_changes(results: AuditResults) -> dict[int, Elsewhere]:
     """Return how the change on each tested slice differs from the change elsewhere, by hypothesis.
 
-    Empty where no two models were compared.
+    Empty without a comparison.
 
     Parameters
     ----------
@@ -204,8 +204,8 @@ def contrast_changes(results: AuditResults) -> dict[int, Elsewhere]:
 
     Notes
     -----
-    On the units that verdicts rest on: held out, or all. Adjusted by max-T over everything that was
-    tested, see `groundfault.stats.flips.max_t`.
+    Uses the units that verdicts rest on: held out, or all. Adjusted by max-T over all tests, see
+    `groundfault.stats.flips.max_t`.
     """
     pairs = results.discovery if results.holdout is None else results.holdout
     hypotheses = results.ruling.hypotheses
@@ -224,7 +224,7 @@ def contrast_changes(results: AuditResults) -> dict[int, Elsewhere]:
 
 
 def _describe_rests(pairs: Pairs, rest: Bits, p: Floats, plan: Plan) -> dict[int, Elsewhere]:
-    """Compare each candidate that holds for some units, and not for all, with the rest."""
+    """Compare each candidate that matches some but not all units with the other units."""
     sums, squares = pairs.change_sums()
     changes = pairs.changes
     rest_sums = bits.sums(rest, np.stack([changes, changes**2]))
@@ -251,7 +251,7 @@ def _describe_rests(pairs: Pairs, rest: Bits, p: Floats, plan: Plan) -> dict[int
 
 
 MAX_LOSSES = 2_000_000
-"""Units times outcomes, above which a report keeps no record: it would be of 10 MB and more."""
+"""Units times outcomes above which a report keeps no record, since it would take over 10 MB."""
 
 
 def make_record(results: AuditResults, findings: Sequence[Finding]) -> UnitRecord | None:

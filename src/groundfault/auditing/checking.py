@@ -101,7 +101,7 @@ class Prospect(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True):
-    """Preview of an audit: it read no outcome of the holdout, and kept no record.
+    """Preview of an audit, made without outcomes of the holdout and without a record.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ def check(
     finders: Sequence[Any] | None = None,
     compare: tuple[str, str] | None = None,
 ) -> Check:
-    """Say which candidates could be confirmed, and how large a lift has to be.
+    """Return which candidates could be confirmed, and the least lift for each.
 
     No outcome of the holdout is read.
 

@@ -1,4 +1,4 @@
-"""When a column was known: by its name and by how well it predicts the outcome (a leak)."""
+"""Decide when a column was known, by its name and by its prediction of the outcome (a leak)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MIN_FAILURES = 10
 
 
 class Timing(StrEnum):
-    """When the value of a column came about."""
+    """Time at which the value of a column became known."""
 
     KNOWN = "known before the answer"
     DURING = "known while it ran"
@@ -52,7 +52,7 @@ OPTIONS = {
     Timing.MEASURED: ("instrument", "--instrument"),
     Timing.FOLLOWS: ("post_outcome", "--post-outcome"),
 }
-"""How a user says of a column that it is of a stage: argument, and option."""
+"""Argument and option that assign a column to each stage."""
 
 
 @dataclass(frozen=True)
@@ -139,23 +139,23 @@ def measure_columns(
 ) -> dict[str, float]:
     """Return how well each column predicts the outcome.
 
-    The measure is Goodman and Kruskal's lambda, each observation predicted from the others: for
-    words and flags the level's own majority, for numbers the best single cut and, where they have
-    few values, their levels, for texts the best single word; a column that is named as the
-    question was there before the answer, and its words tell no leak. Graded losses are called
-    failed above one half. A fixed sample of 20,000 observations is looked at.
+    The measure is Goodman and Kruskal's lambda, with each observation predicted from the others.
+    Words and flags predict by the majority of their level, numbers by the best single cut and, with
+    few values, by their levels, texts by the best single word. A column named like the question was
+    there before the answer, so its words are no leak. Graded losses count as failures above one
+    half. A fixed sample of 20,000 observations is read.
 
     Parameters
     ----------
     evidence : Evidence
     columns : iterable of str
     rows : bool array, shape (len(evidence),), optional
-        The rows to look at, such as the discovery part; left out, all rows.
+        The rows to read, such as the discovery part; by default all rows.
 
     Returns
     -------
     dict of str to float
-        The lambda of each column, in [0, 1]; empty where an outcome has fewer observations than
+        The lambda of each column, in [0, 1]; empty if an outcome has fewer observations than
         `MIN_FAILURES`.
     """
     is_scored = evidence.loss.is_not_null().to_numpy()
@@ -181,14 +181,14 @@ def measure_marks(
     ----------
     evidence : Evidence
     marks : Marks
-        Of its units.
+        Marks of its units.
     rows : bool array, shape (len(evidence),), optional
-        The rows to look at; all, where left out.
+        The rows to read; by default all.
 
     Returns
     -------
     float64 array, shape (candidates,)
-        Lambda, in [0, 1]; all 0 where an outcome has fewer observations than `MIN_FAILURES`.
+        Lambda, in [0, 1]; all 0 if an outcome has fewer observations than `MIN_FAILURES`.
     """
     is_scored = evidence.loss.is_not_null().to_numpy()
     kept_rows = is_scored if rows is None else is_scored & rows
@@ -215,7 +215,7 @@ def measure_marks(
 def measure_rules(
     evidence: Evidence, rules: Sequence[str], rows: NDArray[np.bool_] | None = None
 ) -> dict[str, float]:
-    """Return how well each of some rules in SQL predicts the outcome, as `measure_marks` does."""
+    """Return how well some rules in SQL predict the outcome, like `measure_marks`."""
     library = Library.of([Candidate(sql, sql, missing="drop") for sql in dict.fromkeys(rules)])
     if not len(library):
         return {}
@@ -231,14 +231,14 @@ def find_leaking_rules(
 ) -> dict[int, float]:
     """Return candidates that predict the outcome almost perfectly, by place in the library.
 
-    So does one that reads the columns of a condition that does: more conditions, or another cut,
-    make a leak weaker, not another thing. Candidates whose columns are all trusted
-    (`groundfault.core.roles.Roles`) are left alone, and so are other rules over the question.
+    A candidate also counts if it reads the columns of a condition that does: further conditions, or
+    another cut, only make a leak weaker. Candidates whose columns are all trusted
+    (`groundfault.core.roles.Roles`) do not count, and neither do other rules over the question.
 
     Parameters
     ----------
     evidence, rows
-        As of `measure_marks`.
+        As in `measure_marks`.
     library : Library
     shares : float64 array, shape (candidates,)
         Result of `measure_marks` for its marks.
@@ -345,7 +345,7 @@ def count_word_mistakes(texts: pl.Series, failures: NDArray[np.bool_]) -> int:
     Returns
     -------
     int
-        Of all texts; where only a sample of 4,000 was read, scaled up to all.
+        Number over all texts, scaled up if only a sample of 4,000 was read.
 
     Examples
     --------

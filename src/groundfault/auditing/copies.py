@@ -81,7 +81,7 @@ def join_copies(evidence: Evidence) -> Evidence:
         for c in profile(table)
         if c.kind not in (Kind.CONSTANT, Kind.OTHER)
         and not names_a_thing(c.name)
-        # parts of one date say the same
+        # parts of one date are redundant
         and c.name not in parts
         # integers that are all different number the examples
         if not (table[c.name].dtype.is_integer() and table[c.name].n_unique() == table.height)
@@ -107,9 +107,9 @@ def join_copies(evidence: Evidence) -> Evidence:
 
 
 def take_each_for_a_unit(evidence: Evidence) -> Evidence:
-    """Return the evidence with every example as a unit of its own, copies included.
+    """Return the evidence with every example as a separate unit, including copies.
 
-    Groups that are named stay.
+    Named groups stay.
     """
     if evidence.roles.group is not None:
         return evidence
@@ -123,7 +123,7 @@ def table_ids(evidence: Evidence) -> list[str]:
 
 
 def _come_out_alike(first: Places, losses: Floats) -> bool:
-    """Return whether units have the outcomes of the units they repeat, but for slips of entry."""
+    """Return whether units have the outcomes of the units they repeat, up to slips of entry."""
     repeats = np.flatnonzero(first != np.arange(len(first)))
     ours, theirs = losses[repeats], losses[first[repeats]]
     is_both = ~(np.isnan(ours) | np.isnan(theirs))
@@ -148,7 +148,7 @@ def _join_texts(table: pl.DataFrame, texts: Sequence[str], plain: Sequence[str])
     first = _find_first(rows.select(*plain, "\0text"))
     kinds = _find_first(rows.select(*plain)) if plain else np.zeros_like(first)
     leaders = np.flatnonzero((first == np.arange(len(first))) & np.array([bool(w) for w in words]))
-    # no text is no copy of no text
+    # missing texts are not copies of each other
     blank = np.array([not w for w in words], dtype=np.bool_)
     first[blank] = np.flatnonzero(blank)
     if len(leaders) <= MOST_TEXTS:
@@ -208,7 +208,7 @@ def _join_rows(table: pl.DataFrame, losses: Floats) -> Places:
 def _agree_in_outcomes(first: Places, losses: Floats) -> bool:
     """Return whether rows that agree in all columns have the outcomes of their first row.
 
-    Examples that merely look alike fail each in its own way.
+    Outcomes of examples that only look the same would differ.
     """
     others = np.flatnonzero(first != np.arange(len(first)))
     a, b = losses[others], losses[first[others]]
@@ -217,7 +217,7 @@ def _agree_in_outcomes(first: Places, losses: Floats) -> bool:
 
 
 def _are_no_coincidences(table: pl.DataFrame) -> bool:
-    """Return whether rows that agree in all columns agree in more than chance makes them."""
+    """Return whether more rows agree in all columns than by chance."""
     codes = [_find_first(table.select(name)) for name in _drop_functions(table)]
     keys = np.random.default_rng(0).integers(0, 2**63, (len(codes), table.height), dtype=np.uint64)
     hashes = [key[code] for key, code in zip(keys, codes, strict=True)]

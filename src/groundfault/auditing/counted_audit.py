@@ -50,7 +50,7 @@ MAX_JOINT = 30
 """Candidates that are counted jointly: their combinations are the cells of one scan."""
 
 DISAGREES = "engine"
-"""Why a candidate is untestable that means something else to the engine."""
+"""Reason code of a candidate whose values in the engine differ."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class CountedAudit(PreparedAudit):
 
     @property
     def groups(self) -> GroupedEvidence | None:
-        """Return the rows, where each is a group; None where each is an example."""
+        """Return the rows if each is a group; None if each is an example."""
         return self.lazy if isinstance(self.lazy, GroupedEvidence) else None
 
     def scan_cells(
@@ -125,7 +125,7 @@ class CountedAudit(PreparedAudit):
         return Scan(cells, loss, status, find_discovery(cells, roles.split), scored, rows)
 
     def require_countable(self, losses: Floats) -> None:
-        """Raise where losses are graded and the judge counts failures, or rows are too many."""
+        """Raise if losses are graded and the judge counts failures, or rows are too many."""
         judge, roles = self.judge.name, self.lazy.roles
         # means of groups of several sizes are permuted within these, even if all are 0 or 1
         graded = self.groups is not None or is_graded(losses)
@@ -295,8 +295,8 @@ class CountedAudit(PreparedAudit):
         Returns
         -------
         CountedUnits
-            Without joint cells of one candidate, for more than `MAX_JOINT`, and for graded
-            losses, since cells tell how many failed and not by how much.
+            Without joint cells for one candidate, for more than `MAX_JOINT`, and for graded losses,
+            since cells only tell how many units failed.
         """
         assert isinstance(units, CountedUnits)
         is_binary = self.scan.strata is None and not is_graded(self.scan.loss)
@@ -305,7 +305,7 @@ class CountedAudit(PreparedAudit):
         return replace(units, joint=self.count_jointly(candidates, holdout=self.has_holdout))
 
     def find_disagreements(self, rules: Mapping[str, Rule]) -> dict[str, str]:
-        """Find rules that mean something else to the engine, and in how many rows of the sample."""
+        """Find rules whose values in the engine differ, and in how many rows of the sample."""
         # polars is the engine that rules are defined by
         if self.lazy.counter.name == "polars":
             return {}
@@ -318,12 +318,12 @@ class CountedAudit(PreparedAudit):
         )
 
     def is_uncounted(self, candidate: Candidate) -> bool:
-        """Return whether an engine need not be able to evaluate it, since it is not tested."""
+        """Return whether a candidate is not counted, because it is not tested."""
         return candidate.name in self.disagreements or self.varies(candidate)
 
     @property
     def unusable(self) -> tuple[str, ...]:
-        """Return why each candidate cannot be tested, as far as the sample tells; else empty."""
+        """Return why each candidate cannot be tested, according to the sample; else empty."""
         return tuple(
             "varies_within_group"
             if self.varies(candidate)
@@ -347,7 +347,7 @@ class CountedAudit(PreparedAudit):
 
     @property
     def searches_all(self) -> bool:
-        """Return whether failure modes are looked for in all rows: these are few enough to read."""
+        """Return whether failure modes are searched in all rows, which are few enough to read."""
         return self.rows <= 2 * SAMPLE
 
     @cached_property

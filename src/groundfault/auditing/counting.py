@@ -25,7 +25,7 @@ GRADED_JUDGES = ("holm", "bh", "by", "split-holm")
 """Judges that take graded losses by counts."""
 
 MAX_DEALT = 10**9
-"""Rows from which failures are not dealt to cells: numpy's hypergeometric draws take fewer."""
+"""Number of rows from which failures are not dealt to cells: numpy's draws take fewer."""
 
 PART = "part"
 """The key of cells that tells discovery from the holdout."""
@@ -58,17 +58,17 @@ class Scan:
 
     @property
     def strata(self) -> Ints | None:
-        """Return the size classes of groups; None where all are means of about as many rows."""
+        """Return the size classes of groups; None if all are means of similar numbers of rows."""
         return classify_sizes(self.scored)
 
     def fill(self, loss: int) -> Floats:
-        """Return the losses had all rows failed that were not scored (1), or passed (0)."""
+        """Return the losses with 1 or 0 for all unscored rows."""
         return (
             np.nan_to_num(self.loss) * self.scored + loss * (self.rows - self.scored)
         ) / self.rows
 
     def sum_rules(self, library: Library, where: Bools) -> tuple[Ints, Ints]:
-        """Return how many rows of some cells each candidate is defined for, and true."""
+        """Return the rows of some cells on which each candidate is defined, and true."""
         drops = np.array([candidate.missing == "drop" for candidate in library])
         defined = self.cells.defined[where, : len(library)].sum(axis=0)
         on = self.cells.on[where, : len(library)].sum(axis=0)
@@ -77,7 +77,7 @@ class Scan:
     def make_units(
         self, library: Library, marks: CountedMarks, loss: Floats, part: Bools | None = None
     ) -> CountedUnits:
-        """Return the rows of some cells, or of all, where losses are not NaN.
+        """Return the rows of some or all cells whose losses are not NaN.
 
         Parameters
         ----------
@@ -120,7 +120,7 @@ def find_copies(
 ) -> tuple[Places, Bools]:
     """Find for each candidate the earliest that is true for the same rows, or for the others.
 
-    Those whose counts allow it are compared row by row, by the engine.
+    The engine compares candidates row by row if their counts allow it.
 
     Returns
     -------
@@ -165,7 +165,7 @@ def spell_value(candidate: Candidate) -> str:
 
 
 def _compare(one: str, other: str) -> tuple[str, str, str]:
-    """Write rules that hold nowhere if two have values in the same rows, agree, are opposites."""
+    """Write three rules, true nowhere if two candidates are defined alike, agree, are opposites."""
     gaps = f"({one} IS NULL) <> ({other} IS NULL)"
     return gaps, f"{one} <> {other}", f"{one} = {other}"
 

@@ -139,14 +139,14 @@ class DescribingTask:
         sample: int | None = None,
         check: int = 100,
     ) -> DescribingTask:
-        """Choose the texts that are shown; parameters as for `describe`.
+        """Choose the texts to show; parameters as for `describe`.
 
         Raises
         ------
         InputError
             If no example fails more than another, or no column can be shown.
         PlanError
-            If a setting cannot be.
+            If a setting is invalid.
         """
         settings = settings or ProposingSettings()
         if check < 1 or (sample is not None and sample < 1):
@@ -172,7 +172,7 @@ class DescribingTask:
         return [self.texts[i] for i in self.check_places]
 
     def bound_cost(self, *, second: bool = False) -> DescribingCost:
-        """Return the most it may cost, by descriptions as many and as long as they may be.
+        """Return an upper bound of the cost, for the most and longest descriptions allowed.
 
         Parameters
         ----------
@@ -408,7 +408,7 @@ def choose_columns(audit: PreparedAudit, columns: Sequence[str] | None) -> tuple
 def bound_describing_cost(
     evidence: Evidence, plan: Plan | None = None, *, second: bool = False, **settings: Any
 ) -> DescribingCost:
-    """Return the most that `describe` will cost, without asking or opening a model.
+    """Return an upper bound of the cost of `describe`, without asking or opening a model.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ DesignOf = Callable[[int], DesignMixture]
 
 
 class _Losses(NamedTuple):
-    """How often units fail, and how much losses vary where they are not 0/1."""
+    """The failure rate of units, and the variance of losses that are not 0/1."""
 
     rate: float
     variance: float | None
@@ -153,7 +153,7 @@ def _support_window(plan: Plan, n: int) -> tuple[int, int]:
 
 
 def _summarise(bar: ConfirmationBar) -> list[tuple[float, float, float]]:
-    """Return a few bars that stand for all: weight, floor and rivals of each."""
+    """Return a few bars that represent all: weight, floor and rivals of each."""
     order = np.lexsort((bar.rivals, bar.floors)) if len(bar.floors) == len(bar.rivals) else [0]
     floors, rivals = np.broadcast_to(bar.floors, len(order))[order], np.asarray(bar.rivals)[order]
     pairs = np.column_stack([floors, rivals])
@@ -176,18 +176,18 @@ class ChangeDesign:
     Attributes
     ----------
     churn : float
-        Mean squared change of a unit by chance: of 0/1 losses the share that comes out otherwise.
+        Mean squared change of a unit by chance: for 0/1 losses, the share with another outcome.
     level : float
-        p-value, two-sided, that is small enough beside the other candidates.
+        Two-sided p-value that is small enough given the other candidates.
     least : float
         Least change worth confirming.
     holdout : float
-        Share of units held out; 0 where all are tested at once.
+        Share of held-out units; 0 if all are tested at once.
     growth : float
-        How much the mean squared change grows with each failure that is added, in [0, 1]: one that
-        meets a unit which the first model failed takes a change away.
+        Growth of the mean squared change with each added failure, in [0, 1]: a failure added to a
+        unit that the first model failed removes a change.
     graded : bool
-        Whether changes are of several sizes, so that they are bet on.
+        Whether changes have several sizes, so that they are tested by bets.
     """
 
     churn: float
@@ -210,8 +210,8 @@ class ChangeDesign:
         n_holdout : int
             Units held out.
         hypotheses : int
-            Candidates that compete. Each is taken to be a test of its own, so that the power is not
-            overstated where they overlap.
+            Number of competing candidates. Each counts as a separate test, so that the power is not
+            overstated if they overlap.
         """
         level = float(to_fraction(plan.alpha))
         pairs = np.stack([discovery.first[0], discovery.losses[0]])[:, discovery.present]
@@ -252,7 +252,7 @@ class ChangeDesign:
 
     @classmethod
     def _of_samples(cls, losses: Floats, level: float) -> ChangeDesign:
-        """Return the design where no unit is in both runs: each stands for a part of a pair."""
+        """Return the design for runs without common units: each unit is a part of a pair."""
         first, second = (row[~np.isnan(row)] for row in losses)
         units = len(first) + len(second)
         parts = units**2 / max(1, 2 * len(first) * len(second))
@@ -262,7 +262,7 @@ class ChangeDesign:
         return cls(churn, level, 0.0, 0.0, max(0.0, parts * (1 - 2 * before)), graded)
 
     def power(self, change: float, units: float) -> float:
-        """Return the chance that a slice of so many units, truly worse by ``change``, is confirmed.
+        """Return the chance to confirm a slice of this many units that is worse by ``change``.
 
         Parameters
         ----------
@@ -299,7 +299,7 @@ class ChangeDesign:
         return chance
 
     def least_change(self, units: float) -> float | None:
-        """Return the smallest change found with 80 % power on a slice of so many units, or None."""
+        """Return the least change found with 80 % power on a slice of this many units, or None."""
         possible = np.arange(1, _STEPS + 1) / _STEPS
         return next((float(x) for x in possible if self.power(float(x), units) >= POWER), None)
 

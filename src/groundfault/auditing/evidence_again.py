@@ -1,4 +1,4 @@
-"""The evidence of a report, read again: from where it was, or from where it is now."""
+"""Read the evidence of a report again, from its original or its present place."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def scan_evidence_again(data: ReportData, place: Path, evidence: Places | None) 
 
 
 def select_audited(evidence: Evidence, manifest: Manifest) -> Evidence:
-    """Select the models and rows of a report's sources that it is about."""
+    """Select the audited models and rows from a report's sources."""
     models, where = manifest.models, manifest.where
     if models is not None and set(models) != set(evidence.models):
         evidence = evidence.select_model(*models)
@@ -140,7 +140,7 @@ def select_audited(evidence: Evidence, manifest: Manifest) -> Evidence:
 
 
 def _require_near(sources: Sequence[str], directory: Path) -> Sequence[str]:
-    """Return the sources that a report names, if all are where its reader stands, or it was put."""
+    """Return the sources in a report, if all are in the current folder or beside the report."""
     for source in sources:
         if not _is_near(source, directory) and not _is_recorded(directory):
             raise InputError(

@@ -208,7 +208,7 @@ def find_leaking_columns(audit: PreparedAudit, modes: Sequence[Mode]) -> dict[st
 def _describe_deciding(
     audit: PreparedAudit, deciding: Mapping[str, float], losses: NDArray[np.float64]
 ) -> tuple[DecidingColumn, ...]:
-    """Return columns with the failure modes of each alone, those first that predict best."""
+    """Return columns with the failure modes of each alone, the best predictors first."""
     ordered = sorted(deciding, key=lambda name: -deciding[name])
     searched = ordered[:_MAX_NAMES]
     words = pl.col(pl.Categorical, pl.Enum).cast(pl.String)
@@ -364,7 +364,7 @@ def find_gap_columns(
 
 
 class _SearchedUnits(PreparedAudit):
-    """Rows that are searched, each a unit: a group of so many rows where it says so."""
+    """Searched rows, each a unit, or a group with its number of rows."""
 
     @cached_property
     def size_classes(self) -> NDArray[np.int64] | None:
@@ -375,7 +375,7 @@ class _SearchedUnits(PreparedAudit):
 
 
 def _search_rows(audit: CountedAudit, *, texts: bool) -> NamedModes:
-    """Return the modes of the rows that are searched."""
+    """Return the modes of the searched rows."""
     own_rules = tuple(
         candidate.name
         for candidate in audit.library
@@ -396,7 +396,7 @@ def _search_rows(audit: CountedAudit, *, texts: bool) -> NamedModes:
 
 
 def _count_patterns(audit: CountedAudit, modes: Sequence[Mode], scored: int) -> PatternCells:
-    """Count all rows but the sample's by the modes that hold for them."""
+    """Count all rows outside the sample by the modes that match them."""
     by = {
         _ON.format(i): f"COALESCE({Rule.parse(mode.rule).sql}, FALSE)"
         for i, mode in enumerate(modes)
@@ -463,7 +463,7 @@ def _cover(search: ModeSearch, cells: PatternCells, listed: int) -> Coverage:
 def _describe_rows(
     audit: CountedAudit, proposals: Sequence[Mode], listed: int, differences: Mapping[str, str]
 ) -> Iterator[str]:
-    """Say which models were judged by which rows, and which were not; without a full stop."""
+    """Say which rows judged which modes, and which modes were not judged; without a full stop."""
     yield (
         f"rules were looked for in {len(audit.searched):,} rows drawn by their ids "
         f"({audit.sample_rule}), of which examples, alternatives and doses are; all numbers of a "

@@ -170,7 +170,7 @@ def _cells_of(units: Units, plan: Plan, p: Floats, adjusted_p: Floats) -> list[C
 
 
 def _intervals(units: Units, plan: Plan) -> tuple[Floats, Floats]:
-    """Return lower and upper ends; NaN where a side is empty."""
+    """Return lower and upper ends; NaN if a side is empty."""
     tables = units.tables
     level, effect = 1 - float(to_fraction(plan.alpha)), plan.effect
     if isinstance(units, Pairs):
@@ -297,7 +297,7 @@ def _one_sided(p: float | None, two_sided: bool) -> float:
 
 
 def _score(p: float | None) -> float:
-    """Return how many deviations a one-sided p-value is from zero: minus infinity for 1."""
+    """Return the normal deviate of a one-sided p-value: minus infinity for 1."""
     from scipy.special import ndtri
 
     return -np.inf if p is None or p >= 1 else -float(ndtri(max(p, 1e-300)))
@@ -321,7 +321,7 @@ _CONTENT = re.compile(r"(?P<text>.+) is not empty")
 
 
 def describe_complement(candidate: Candidate, on: int, off: int) -> Opposite | None:
-    """Return the complement of a candidate in words, if it is as natural to say.
+    """Return the complement of a candidate in words, if it is as natural.
 
     Parameters
     ----------
@@ -332,10 +332,10 @@ def describe_complement(candidate: Candidate, on: int, off: int) -> Opposite | N
     Returns
     -------
     Opposite or None
-        Of cuts of numbers and of lengths: always, since "above 12" and "at most 12" are two sides
-        of one scale. Of flags and marks of a text: where the other side has no more units; that
-        "polite does not hold" for nine in ten is no slice. None for everything else, such as values
-        of a category, and where examples without a value count as off.
+        For cuts of numbers and lengths: always, since "above 12" and "at most 12" are two sides of
+        one scale. For flags and marks of a text: if the other side has no more units, since "polite
+        does not hold" for nine in ten is not a slice. None for other candidates, such as values of
+        a category, and if examples without a value count as off.
     """
     if candidate.missing == "off":
         return None

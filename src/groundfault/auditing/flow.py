@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from groundfault.base.ledgers import LedgerChoice
 
 _MAX_SPLITS = 10_000
-"""Of the repeats; a report names how many it had, and to verify it is to do as much work."""
+"""Most splits of the repeats: verifying a report repeats all of them."""
 
 
 def audit(
@@ -248,7 +248,7 @@ def _judge_transcripts(
 
 
 def _forgive_crash(book: Ledger | None, opening: Opening | None) -> AbstractContextManager[None]:
-    """Let an audit that ends without a report be no look at its outcomes."""
+    """Record that an audit that ends without a report did not look at its outcomes."""
     return nullcontext() if book is None or opening is None else book.forgive_crash(opening)
 
 
@@ -269,7 +269,7 @@ def _open(
 
 
 def _name_scope(prepared: PreparedAudit) -> str:
-    """Name the models and rows of the table that an audit is of."""
+    """Name the audited models and rows of the table."""
     evidence = prepared.evidence
     models = evidence.models if evidence.roles.model else ()
     return json.dumps([*models, evidence.selection or ""])

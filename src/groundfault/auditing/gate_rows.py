@@ -1,4 +1,4 @@
-"""Rows that a gate's condition is asked of: findings, failure modes, and an overall change."""
+"""Rows that a gate's condition tests: findings, failure modes, and an overall change."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from groundfault.modes.mode import Mode
 from groundfault.stats import intervals
 
 GateKey = tuple[str, str, bool, str]
-"""Rule, outcome as every report calls it, whether failures are fewer, and kind."""
+"""Rule, outcome under its common name, whether failures are fewer, and kind."""
 
 
 class GateRow(Struct, frozen=True, kw_only=True):
-    """A finding, a failure mode or an overall change, as a condition reads it.
+    """A finding, a failure mode or an overall change as a row for a condition.
 
     Attributes
     ----------
@@ -120,12 +120,12 @@ class GateRows:
             self.aliases[key] = {(name, *key[1:]) for name in rules}
 
     def knows(self, aliases: set[GateKey]) -> bool:
-        """Return whether a row that is known by these keys is one of this report's."""
+        """Return whether this report has a row with one of these keys."""
         return any(aliases & others for others in self.aliases.values())
 
 
 def list_true_modes(rule: Rule, rows: Sequence[GateRow]) -> tuple[list[int], tuple[str, ...]]:
-    """Return the places of modes for which a rule is true, and a note on those it cannot decide.
+    """Return the places of modes on which a rule is true, and a note on undecided modes.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def read_gated(report: ReportData | str | Path | Mapping[str, Any]) -> ReportDat
     Raises
     ------
     InputError
-        If it cannot be read, or holds a number that is not finite.
+        If the report cannot be read, or holds a number that is not finite.
     """
     if isinstance(report, ReportData):
         return report
@@ -180,7 +180,7 @@ def parse_condition(text: str) -> Rule:
     Raises
     ------
     RuleError
-        If it is malformed, or reads an unknown column.
+        If the condition is malformed, or reads an unknown column.
     """
     rule = Rule.parse(text)
     if "lead" in rule.columns:
@@ -210,7 +210,7 @@ def _name_model(report: ReportData, outcome: str) -> str | None:
 
 
 def _make_finding_row(report: ReportData, candidate: Finding) -> GateRow:
-    """Return the row of a finding, told of the side with more failures."""
+    """Return the row of a finding, described on the side with more failures."""
     finding = candidate.face_failures(report.plan.effect)
     cell = finding.holdout or finding.full
     # for a confirmed finding, the interval corrected for selection
@@ -233,7 +233,7 @@ def _make_finding_row(report: ReportData, candidate: Finding) -> GateRow:
 
 
 def make_overall_row(report: ReportData, change: OverallChange, outcome: str = "") -> GateRow:
-    """Return the overall change of a comparison, or since a baseline, beside modes and findings.
+    """Return the row of the overall change of a comparison, or since a baseline.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def make_overall_row(report: ReportData, change: OverallChange, outcome: str = "
 
 
 def make_mode_row(report: ReportData, mode: Mode) -> GateRow:
-    """Return the row of a failure mode, which stands beside confirmed findings.
+    """Return the row of a failure mode, in the form of a confirmed finding.
 
     Its lift is the failure rate inside its rule minus the rate outside, with Newcombe's interval;
     for a change, the mean change inside. Its p-values are the larger of its two. It has no
@@ -311,7 +311,7 @@ def make_mode_row(report: ReportData, mode: Mode) -> GateRow:
 
 
 def list_rules(mode: Mode) -> set[str]:
-    """Return the rules that a mode is known by: its own, and others of the same examples."""
+    """Return the rules that identify a mode: its own, and others on the same examples."""
     return {mode.rule, *(other.rule for other in mode.alternatives)}
 
 

@@ -55,16 +55,16 @@ class GateMatch(Struct, frozen=True, omit_defaults=True):
     ----------
     kind : {"finding", "mode", "overall"}
     name, outcome, source, verdict, sentence : str
-        As in the report; a finding is told of the side with more failures.
+        As in the report; a finding is described on the side with more failures.
     lift, low, high : float or None
-        On the holdout where there is one, else on all units, with the interval of the report.
+        On the holdout if there is one, else on all units, with the interval of the report.
     before : str or None
-        Its verdict in the baseline; None where there is no baseline, or the candidate was not
-        judged there. Of a failure mode it is None.
+        Its verdict in the baseline; None without a baseline, for a candidate that was not judged
+        there, and for failure modes.
     since : SinceBaseline or None
         How much more often it fails than in the baseline; None without one, and in comparisons.
     rule : str
-        The rule in SQL; of a failure mode ``name`` says the same in English.
+        The rule in SQL; the ``name`` of a failure mode is the same in English.
     """
 
     name: str
@@ -87,7 +87,7 @@ class GateInputs(Struct, frozen=True, omit_defaults=True):
     Attributes
     ----------
     files : tuple of (str, str)
-        Path and SHA-256 of the report, and of the baseline where there is one.
+        Path and SHA-256 of the report, and of the baseline if there is one.
     groundfault_version : str
     must_detect : float or None
     level : float
@@ -173,10 +173,10 @@ def gate(
     Parameters
     ----------
     report : Report, path, or the report as a dict
-        A JSON report, or the folder that one was written to.
+        A JSON report, or the folder of a report.
     fail_on : str
         A SQL expression over `COLUMNS`, such as ``confirmed and lift > 0 and source !=
-        'instrument'``. A comparison has a row of kind ``overall`` too.
+        'instrument'``. A comparison also has a row of kind ``overall``.
     baseline : as report, optional
         An earlier report. On shared examples, the expression tests the modes of the change and the
         overall change, as in a comparison. Without shared examples, similar examples of both tables
@@ -296,12 +296,12 @@ class _Verdict:
 
 
 def _order(matches: _Matches) -> _Matches:
-    """Sort as a report does, failure modes first: who shows the first few shows those."""
+    """Sort as in a report, with failure modes first, so that short lists show them."""
     return tuple(sorted(matches, key=lambda match: _KINDS.index(match.kind)))
 
 
 def _take_searches(report: ReportData) -> dict[str, ModeSearch]:
-    """Return the search for modes of a change, where a report has one."""
+    """Return the searches for modes of a change, if a report has one."""
     search = report.mode_search
     return {"": search} if search is not None and search.overall is not None else {}
 
@@ -369,7 +369,7 @@ def _compare(pair: ReportPair, rule: Rule, note: str) -> _Verdict:
 
 
 def _add_change(verdict: _Verdict, change: OutcomeChange, pair: ReportPair, rule: Rule) -> None:
-    """Add the modes of a change, and the overall one, for which a rule is true."""
+    """Add the modes of a change and the overall change, if a rule is true on them."""
     modes = [structs.replace(mode, outcome=change.outcome) for mode in change.modes]
     rows = [make_mode_row(pair.now, mode) for mode in modes]
     rows.append(make_overall_row(pair.now, change.overall, change.outcome))

@@ -1,4 +1,4 @@
-"""The grader: whether measured properties of answers are evidence that it is at fault."""
+"""The grader: decide whether properties of answers are evidence for a fault of the grader."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EXPLAINABLE = 0.5
 same questions did on real tables (0.46 to 0.56)."""
 
 _ONE_ANSWER = 0.5
-"""Share of failures from which on they are of one answer: its value, not its form, is wrong."""
+"""Share of failures with the same answer from which its value, not its form, is wrong."""
 
 _CUT = re.compile(r"length|max_?tokens|truncat|limit|cut", re.IGNORECASE)
 _CUT_OFF = "answers that were cut off or not parsed"
@@ -81,7 +81,7 @@ def find_grader_evidence(
 
 
 def is_suspect(finding: Finding) -> bool:
-    """Return whether a finding is a confirmed one of more failures that is about answers."""
+    """Return whether a finding is confirmed, means more failures, and is about answers."""
     return finding.source == SOURCE and finding.confirmed and not finding.is_strength
 
 
@@ -112,7 +112,7 @@ def _list_direct(results: AuditResults, suspects: Sequence[Finding]) -> Iterator
 
 
 def _find_basis(candidate: Candidate, finding: Finding) -> str:
-    """Return why a finding speaks for itself; empty where it does not."""
+    """Return why a finding is evidence by itself; empty if it is not."""
     if candidate.name.endswith(_FORM):
         return "answers that differ from the target in form alone"
     words = [set(split_words(column)) for column in candidate.columns]
@@ -213,15 +213,15 @@ _LARGEST = 1e300
 
 @dataclass(frozen=True)
 class Difficulty:
-    """Units in strata of like difficulty, for one outcome.
+    """Units in strata of similar difficulty, for one outcome.
 
     Attributes
     ----------
     strata : int64 array, shape (units,)
         Codes: more is harder, and never joined over the strata of the audit.
     explained : float
-        Share of the variance of losses that the predicted difficulty explains, on units that the
-        prediction was not fitted to; at most 1, and below 0 where it is worse than the mean.
+        Share of the variance of losses that the predicted difficulty explains, on units outside the
+        fit; at most 1, and below 0 if it is worse than the mean.
     """
 
     strata: NDArray[np.int64]
@@ -243,7 +243,7 @@ def estimate_difficulty(
         NaN where not scored.
     outcome : int
     features : float64 array, shape (units, columns)
-        Of `tabulate_features`; losses of the other outcomes on the same units are added.
+        From `tabulate_features`; losses of the other outcomes on the same units are added.
     """
     from sklearn.ensemble import HistGradientBoostingRegressor
 
@@ -305,7 +305,7 @@ def tabulate_features(audit: PreparedAudit) -> Floats:
 
 
 def _drop_constants(table: Floats) -> Floats:
-    """Return the columns that tell some units from others."""
+    """Return the columns that are not constant."""
     varies = [len(np.unique(column[~np.isnan(column)])) > 1 for column in table.T]
     return table[:, np.array(varies, dtype=np.bool_)]
 

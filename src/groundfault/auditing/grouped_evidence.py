@@ -1,4 +1,4 @@
-"""Grouped evidence: groups of rows made one row each, in temporary files that are counted in."""
+"""Grouped evidence: one row for each group of rows, in temporary files to count in."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def _group(lazy: LazyEvidence, folder: Path, report_progress: Progress) -> Group
 
 
 def _require_room(request: _Request, folder: Path) -> None:
-    """Raise where the disk has less than files may take; warn where memory has."""
+    """Raise if the disk has too little room for the files; warn if memory has."""
     disk, memory = shutil.disk_usage(folder).free, measure_free_memory()
     if request.files > disk:
         raise InputError(
@@ -259,7 +259,7 @@ def _spell_loss(roles: Roles) -> str:
 
 
 def _name_roles(roles: Roles) -> Roles:
-    """Return which column of groups plays which part."""
+    """Return the roles of the columns of groups."""
     return replace(
         roles,
         id=roles.group,

@@ -48,7 +48,7 @@ LEVEL = 0.001
 NO_LEVEL = "no error level holds"
 """Words of a hint if the guarantee of the whole audit is in doubt."""
 _SORTED = 0.5
-"""Changes of a column's value, to those of a random order: fewer, and it is sorted."""
+"""Changes of a sorted column's value from row to row, as a share of those in a random order."""
 _MIN_PART = 30
 """Units of a value that tell its failure rate to about 0.1."""
 

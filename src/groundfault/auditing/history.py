@@ -45,11 +45,11 @@ class RuleCount(Struct, frozen=True, forbid_unknown_fields=True):
     rule, outcome, meaning : str
         As of a failure mode; the rule of all examples is empty.
     n, errors : int, float, or None
-        None where the table of the build could not be read.
+        None if the table of the build could not be read.
     named : bool
         Whether the report lists it as a failure mode.
     limit : float or None
-        Where it is named first: the upper end of the interval of its failure rate.
+        In the build that names it first: the upper end of the interval of its failure rate.
     """
 
     rule: str
@@ -148,10 +148,10 @@ def add_build(
     Parameters
     ----------
     path : path
-        JSON file; made where it is missing.
+        JSON file; made if it is missing.
     report : path
     name : str, optional
-        Of the build; left out, its number.
+        Name of the build; by default its number.
     evidence : path or sequence of path, optional
         Table of the report, in which rules of earlier builds are counted.
 
@@ -202,7 +202,7 @@ def _add_build(
 
 
 def read_history(path: str | Path) -> BuildHistory:
-    """Read a history file; one that is missing holds no build.
+    """Read a history file; a missing file has no builds.
 
     Raises
     ------
@@ -244,7 +244,7 @@ def _mark_rules(
 
 
 def _is_alike(one: RuleCount, mode: Mode, inside: Mapping[str, NDArray[np.bool_]]) -> bool:
-    """Return whether a mode is a rule of earlier builds, in these words or about its examples."""
+    """Return whether a mode is a rule of earlier builds, by its wording or its examples."""
     if one.outcome != mode.outcome:
         return False
     a, b = inside.get(one.rule), inside.get(mode.rule)

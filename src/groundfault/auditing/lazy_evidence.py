@@ -1,4 +1,4 @@
-"""Lazy evidence: Parquet files that are counted in and not read, for tables beyond memory."""
+"""Lazy evidence: Parquet files that engines count in, for tables larger than memory."""
 
 from __future__ import annotations
 
@@ -55,8 +55,7 @@ class LazyEvidence:
     ----------
     counter : Counter
     roles : Roles
-        Which column plays which part: the outcome and the id, and perhaps a group, a split and a
-        status.
+        Roles of the columns: the outcome and the id, and optionally a group, a split and a status.
     """
 
     counter: Counter
@@ -135,7 +134,7 @@ class LazyEvidence:
 
     @property
     def is_grouped(self) -> bool:
-        """Return whether rows are of groups, each of which is to be one unit."""
+        """Return whether rows belong to groups, each of which is one unit."""
         return self.roles.group not in (None, self.roles.id)
 
     @property
@@ -155,16 +154,16 @@ class LazyEvidence:
 
     @cached_property
     def outcome_hash(self) -> str:
-        """Return the SHA-256 of the files and of which column is the outcome."""
+        """Return the SHA-256 of the files and the name of the outcome column."""
         parts = "outcome", "id", "status", "positive_is_good"
         names = [str(getattr(self.roles, name)) for name in parts]
         return hashlib.sha256("\n".join([self.hash, *names]).encode()).hexdigest()
 
     def find_part(self, plan: Plan) -> str:
-        """Return the expression that tells a row's part: ``discovery``, or true, for discovery.
+        """Return the expression of a row's part: ``discovery``, or true, for discovery.
 
-        Without a column that says it, the first digits of an MD5 of seed and id are compared: the
-        same on every engine, with no order of rows.
+        Without a split column, the first digits of an MD5 of seed and id decide: the same on every
+        engine, and independent of the order of rows.
         """
         if self.roles.split is not None:
             return _spell_text(self.roles.split)
@@ -220,7 +219,7 @@ class LazyEvidence:
         Raises
         ------
         InputError
-            If an id is there twice, an outcome cannot be read, or texts are larger than memory.
+            If an id occurs twice, an outcome cannot be read, or texts are larger than memory.
         """
         columns = self.counter.find_schema()
         frame = self.counter.evaluate({name: quote(name) for name in columns}, where)
@@ -238,7 +237,7 @@ def _spell_text(column: str) -> str:
 
 
 def _find_bound(share: Fraction) -> int:
-    """Return the place in the order of MD5 that a share of all rows are below."""
+    """Return the place in the order of MD5 below which a share of all rows lies."""
     return min(int(share * (EVERY_PLACE + 1)), EVERY_PLACE)
 
 
@@ -249,7 +248,7 @@ def _draw_text(text: str, bound: int, place: int) -> str:
 
 
 def key_outcomes(roles: Roles) -> dict[str, str]:
-    """Return expressions that the rows of one cell agree in: outcome, and status if there is."""
+    """Return expressions that define cells: outcome, and status if there is one."""
     by = {OUTCOME: quote(roles.outcome)}
     return by if roles.status is None else {**by, STATUS: quote(roles.status)}
 

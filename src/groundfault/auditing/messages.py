@@ -27,7 +27,7 @@ REASONS = tomllib.loads(read_beside(__file__, "reasons.toml"))
 
 
 UNNAMED = "they are ids, codes or of a kind that no rule names"
-"""Why rules leave a column out that says too little about many examples."""
+"""Reason that rules leave out a column with too little information about many examples."""
 
 
 def was_tested(search: ModeSearch | None, findings: Sequence[Finding]) -> bool:
@@ -43,7 +43,7 @@ def describe_unused(unused: Mapping[str, Sequence[str]]) -> Iterator[str]:
 
 
 def write_reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
-    """Return the reason of a verdict, with the codes in front where there are some."""
+    """Return the reason of a verdict, with its codes in front."""
     if codes:
         return explain_codes(codes)
     if verdict is Verdict.BELOW_FLOOR:
@@ -67,7 +67,7 @@ def explain_codes(codes: tuple[str, ...]) -> str:
 
 
 def write_sentence(finding: Finding, plan: Plan, guarantee: str) -> str:
-    """Return the full sentence about one finding, told of the side with more failures.
+    """Return the full sentence about one finding, on the side with more failures.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def write_mode_sentence(mode: Mode) -> str:
 
 
 def describe_missed(search: ModeSearch, units: str, outcome: str = "") -> str:
-    """Describe how many examples came out otherwise, and the rise that could have been missed.
+    """Describe how many outcomes changed, and the rise that could have been missed.
 
     Parameters
     ----------
@@ -357,7 +357,7 @@ def _rate_of(judge: Judge) -> _Rate | None:
 
 
 def _rate_of_rule(name: str) -> _Rate | None:
-    """Return the same of a name, such as a ledger has."""
+    """Return the same for a judge's name, as in a ledger."""
     if name in _OTHERS:
         return _OTHERS[name]
     try:

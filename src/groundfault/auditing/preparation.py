@@ -245,7 +245,7 @@ def list_finders(
 
 
 def looks_at_outcomes(finder: Any) -> bool:
-    """Return whether a finder, or the one of a name, is led by outcomes."""
+    """Return whether a finder, given itself or by name, looks at outcomes."""
     from groundfault.finders import get
 
     maker = get(finder.partition(":")[0]) if isinstance(finder, str) else finder
@@ -253,7 +253,7 @@ def looks_at_outcomes(finder: Any) -> bool:
 
 
 def require_cause(audit: PreparedAudit, candidate: Candidate) -> None:
-    """Raise where a candidate explains failures by failing."""
+    """Raise if a candidate explains failures by a consequence of failing."""
     roles, start = audit.evidence.roles, f"candidate {candidate.name!r} reads"
     for column in candidate.columns:
         if column in (roles.outcome, roles.status):
@@ -323,7 +323,7 @@ def _settle_counting(audit: CountedAudit) -> CountedAudit:
 
 
 def _replace_judge(audit: CountedAudit) -> CountedAudit:
-    """Put holm in place of max-t, where candidates cannot be counted jointly."""
+    """Replace max-t by holm if candidates cannot be counted jointly."""
     rules = [candidate.parsed.to_polars() for candidate in audit.library]
     graded = audit.groups is not None or is_graded(audit.sample_losses)
     too_many = graded or len(rules) > MAX_JOINT

@@ -88,7 +88,7 @@ class PreparedAudit:
     failures: list[str] = field(default_factory=list, compare=False)
 
     def with_library(self, library: Library, own_rules: tuple[str, ...]) -> Self:
-        """Return the audit of some candidates; results on its evidence alone are kept.
+        """Return the audit with other candidates; results that depend only on evidence are kept.
 
         Parameters
         ----------
@@ -102,12 +102,12 @@ class PreparedAudit:
 
     @property
     def source(self) -> Evidence | LazyEvidence:
-        """Return the audited evidence, whose hashes stand in the report."""
+        """Return the audited evidence, whose hashes are in the report."""
         return self.evidence
 
     @cached_property
     def has_holdout(self) -> bool:
-        """Return whether the judge holds something out."""
+        """Return whether the judge has a holdout."""
         return self.judge.confirmation != "none"
 
     @property
@@ -120,7 +120,7 @@ class PreparedAudit:
         return sampler_of(self.evidence)
 
     def try_rules(self, *, modes: bool) -> None:
-        """Fail where a rule cannot be applied, before anything is recorded.
+        """Raise if a rule cannot be applied, before the audit is recorded.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class PreparedAudit:
 
     @cached_property
     def outcomes(self) -> tuple[str, ...]:
-        """Return names of the outcomes: models; "" for one alone, and for a change between two."""
+        """Return names of the outcomes: models; "" for a single model, and in a comparison."""
         if self.compare:
             return ("",)
         return self.evidence.models if len(self.evidence.models) > 1 else ("",)
@@ -187,7 +187,7 @@ class PreparedAudit:
         Parameters
         ----------
         unscored : int, optional
-            The loss of observations that were not scored, 1 or 0; NaN where left out.
+            The loss of unscored observations, 1 or 0; by default NaN.
         """
         whole = self.evidence
         return self.read_losses(
@@ -232,14 +232,14 @@ class PreparedAudit:
 
     @cached_property
     def size_classes(self) -> Ints | None:
-        """Return size classes of the units; None where all are means of about as many rows."""
+        """Return size classes of the units; None if all are means of similar numbers of rows."""
         return classify_sizes(count_scored_rows(self.evidence))
 
     @cached_property
     def strata(self) -> Ints | None:
         """Return strata of the units: of one size, and equal in columns that are held fixed.
 
-        None where all are alike, and in a comparison: each unit is compared with itself.
+        None for a single stratum, and in a comparison, where each unit is compared with itself.
         """
         if self.compare:
             return None
@@ -269,7 +269,7 @@ class PreparedAudit:
 
     @cached_property
     def leaks(self) -> dict[str, float]:
-        """Return columns that predict the outcome almost perfectly, so likely follow from it."""
+        """Return columns that predict the outcome almost perfectly: likely consequences of it."""
         return {name: share for name, share in self.shares.items() if share >= LEAK}
 
     @cached_property
@@ -343,7 +343,7 @@ class PreparedAudit:
         progress : callable, optional
             Called with a message before each finder.
         leave_out : bool
-            Whether a finder that crashes is left out, and said; one that refuses is an error.
+            Whether a finder that crashes is left out with a note; one that refuses is an error.
         """
         from groundfault.finders import make
 
@@ -353,7 +353,7 @@ class PreparedAudit:
             finder = make(one, so_far) if isinstance(one, str) else one
             is_mined = getattr(finder, "uses_outcomes", False)
             losses = self.visible_evidence.loss.drop_nulls()
-            # outcomes that are all alike lead nowhere; hidden ones the finder refuses in words
+            # equal outcomes cannot lead a finder; it refuses hidden ones with a message
             if is_mined and self.has_holdout and losses.n_unique() < 2:
                 continue
             listener(progress)(f"proposing candidates by {finder.name} ({len(so_far)} so far)")
@@ -408,7 +408,7 @@ def tabulate_units(
 
 
 def number_strata(evidence: Evidence, within: Sequence[str], sizes: Ints | None) -> Ints | None:
-    """Return strata of the units: int64, shape (units,); None where all are in one.
+    """Return strata of the units: int64, shape (units,); None if all are in one.
 
     Parameters
     ----------

@@ -98,7 +98,7 @@ class Report(ReportData, frozen=True, kw_only=True):
 
     @property
     def confirmed(self) -> tuple[Finding, ...]:
-        """Return the findings that may be reported."""
+        """Return the confirmed findings."""
         return tuple(f for f in self.findings if f.confirmed)
 
     @property
@@ -137,8 +137,8 @@ class Report(ReportData, frozen=True, kw_only=True):
         polars.DataFrame
             ``rule``, ``meaning``, ``n`` (units inside), ``only`` (the model that fails there more
             often than each other one, as tested, else empty); for each model its failure rate, and
-            ``MODEL: mark``, which is ``named``, ``confirmed`` or empty: `MatrixCell`. Without rows
-            where there is one model alone.
+            ``MODEL: mark``, which is ``named``, ``confirmed`` or empty: `MatrixCell`. No rows for a
+            single model.
         """
         rows = self.mode_search.matrix if self.mode_search else ()
         fixed: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -163,7 +163,7 @@ class Report(ReportData, frozen=True, kw_only=True):
         return pl.DataFrame(values, schema=list(schema.items()), orient="row")
 
     def where_how(self) -> pl.DataFrame:
-        """Return where runs fail by how: a row a failure mode, a column a behaviour.
+        """Return where and how runs fail: a row a failure mode, a column a behaviour.
 
         Returns
         -------
@@ -202,8 +202,8 @@ class Report(ReportData, frozen=True, kw_only=True):
     def write(self, directory: str | Path) -> None:
         """Write report.html, report.md, report.json, library.json and SHA256SUMS into a directory.
 
-        It is made where it is missing. Files of an earlier report are replaced all together or, if
-        any of these cannot be written, not at all; other files in it stay.
+        The directory is made if it is missing. Files of an earlier report are replaced together or,
+        if a file cannot be written, not at all; other files stay.
 
         Raises
         ------
@@ -248,9 +248,9 @@ class StoredReport:
     Attributes
     ----------
     data : ReportData
-        In the form of this version.
+        Content in the form of this version.
     schema_version : int
-        Of the form it was stored in.
+        Version of its stored form.
     """
 
     data: ReportData
@@ -297,7 +297,7 @@ def parse_report(content: Mapping[str, Any], where: str = "the report") -> Store
     Raises
     ------
     InputError
-        If it is no report, or was written by a newer version.
+        If the content is not a report, or was written by a newer version.
     """
     version = content.get("schema_version")
     if type(version) is not int or version < 1:
@@ -348,7 +348,7 @@ def write_sums(folder: Path) -> dict[str, str]:
 
 
 def record_files(book: Ledger, head: str, digests: Mapping[str, str]) -> None:
-    """Record which files were written of the audit whose opening is the event ``head``."""
+    """Record the files written for the audit whose opening is the event ``head``."""
     book.append(WRITTEN, {"opening": head, "files": dict(digests)})
 
 

@@ -43,9 +43,9 @@ class RuleExamples:
     subject : Mode or Finding, optional
         The subject of the rule; None for examples of the whole log.
     examples : tuple of ModeExample
-        The most typical first; those without a column of texts show the values that the rule reads.
+        The most typical first; without a column of texts, they show the values that the rule reads.
     pair : pair of str, optional
-        Of a comparison the two models: an example is then told by its change.
+        The two models of a comparison: an example is then described by its change.
     """
 
     subject: Mode | Finding | None
@@ -66,15 +66,15 @@ def look_up_examples(
     Parameters
     ----------
     directory : path
-        Where ``Report.write`` wrote report.json and library.json.
+        Folder in which ``Report.write`` wrote report.json and library.json.
     name : int or str, optional
         The number of a failure mode, from 1, or the name of a finding; None for the whole log.
     side : {"failing", "passing", "near"}
-        Wrong and inside the rule; right and inside; outside it by one condition.
+        Wrong and inside the rule; right and inside; outside because of one condition.
     count : int
-        At most so many, up to 200.
+        Largest number, up to 200.
     evidence : path, or sequence of path, optional
-        Where the evidence is now, if it has moved, as in `groundfault.verify`.
+        The evidence's new place if it has moved, as in `groundfault.verify`.
 
     Raises
     ------
@@ -183,14 +183,14 @@ def match_evidence(
     ----------
     report : ReportData
     evidence : Evidence
-        The audited evidence; of more models and rows than the report's, its own are picked.
+        The audited evidence; further models and rows are left out.
     judge : Judge, optional
-        The report's judge, where no installed package has one of its name.
+        The report's judge, if no installed package has a judge with its name.
 
     Raises
     ------
     InputError
-        If the report is not of this evidence.
+        If the report is about other evidence.
     """
     evidence = select_audited(evidence, report.manifest)
     plan = report.plan.to_plan()
@@ -207,7 +207,7 @@ def match_evidence(
 
 
 def find_subject(report: Report, name: int | str) -> Mode | Finding:
-    """Return the failure mode of a number, from 1, or the finding of a name.
+    """Return the failure mode with a number, from 1, or the finding with a name.
 
     Raises
     ------
@@ -235,7 +235,7 @@ def find_subject(report: Report, name: int | str) -> Mode | Finding:
 def mark_rule(
     report: Report, case: PreparedAudit, subject: Mode | Finding
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Mark units for which a rule holds, and nearly holds: two arrays of shape (units,).
+    """Mark units that a rule matches, and near misses: two arrays of shape (units,).
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ def _add_values(
 
 
 def choose_failures(audit: PreparedAudit, losses: NDArray[np.float64]) -> tuple[ModeExample, ...]:
-    """Choose typical failures of the model that fails most, where no rule says where they are.
+    """Choose typical failures of the model that fails most, if there is no rule to show.
 
     An engine shows no rows.
     """

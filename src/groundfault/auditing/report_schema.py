@@ -16,7 +16,7 @@ from groundfault.readers.account import Account
 from groundfault.transcripts.judging import Announcement, Behaviour, RunExcerpt, TranscriptSearch
 
 SCHEMA_VERSION: Final = 2
-"""Rises when a field goes away or changes its meaning; `read_report` reads the older ones."""
+"""Rises when a field goes away or changes its meaning; `read_report` reads older versions."""
 
 
 def to_plain(value: Struct) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class PlanSettings(_StoredPlan):  # type: ignore[misc]
 
 
 class CandidateCounts(_Section, frozen=True, kw_only=True):
-    """How many candidates and hypotheses there were.
+    """The numbers of candidates and hypotheses.
 
     Attributes
     ----------
@@ -88,9 +88,9 @@ class CandidateCounts(_Section, frozen=True, kw_only=True):
     tested : int
         Hypotheses that are not untestable.
     distinct : int
-        Hypotheses after duplicates and complements are counted once, where the judge does so.
+        Hypotheses with duplicates and complements counted once, if the judge does so.
     effective : float or None
-        Independent tests that the tested candidates amount to; None for more than 1,000.
+        Effective number of independent tests of the candidates; None for more than 1,000.
     sources : dict of str to int
         Candidates from each source.
     """
@@ -104,7 +104,7 @@ class CandidateCounts(_Section, frozen=True, kw_only=True):
 
 
 class FloorPoint(_Section, frozen=True, kw_only=True):
-    """One threshold of the curve that the decoy floor is read from."""
+    """One threshold of the curve for the decoy floor."""
 
     threshold: float
     real: int
@@ -158,15 +158,15 @@ class OverallChange(_Section, frozen=True, kw_only=True):
     error_rates : pair of float
         Mean loss of each model on these.
     change : float
-        The second's minus the first's.
+        Mean loss of the second minus mean loss of the first.
     interval : pair of float
         At level 1 - alpha.
     p : float
-        That the two models are alike, from swapping them within units: of the direction of the
-        change, adjusted for every rule that was tested beside it; two-sided and alone where no
-        failure modes were looked for.
+        p-value for equal models, from swapping them within units: for the direction of the change,
+        adjusted for all rules tested with it; two-sided and unadjusted without a search for failure
+        modes.
     confirmed : bool
-        Whether that is at most alpha.
+        Whether ``p`` is at most alpha.
     """
 
     n: int
@@ -228,7 +228,7 @@ class ReportHashes(_Section, frozen=True, kw_only=True):
 
 
 class ColumnRoles(_Section, frozen=True, kw_only=True):
-    """Which column of the evidence played which part; see `groundfault.core.roles.Roles`."""
+    """The roles of the columns of the evidence; see `groundfault.core.roles.Roles`."""
 
     outcome: str
     id: str | None
@@ -263,14 +263,14 @@ class LogReading(_Section, frozen=True, kw_only=True):
 
 
 class Derivation(_Section, frozen=True, kw_only=True):
-    """How the audited evidence was made from its sources, where it is not them as they stand.
+    """How the audited evidence was made from its sources, if it was not read from them directly.
 
     Attributes
     ----------
     kind : str
-        Who can make it again: a key of `groundfault.auditing.verification.DERIVATIONS`.
+        A key of `groundfault.auditing.verification.DERIVATIONS`, to make it again.
     settings : dict of str to str
-        With which settings.
+        Its settings.
     """
 
     kind: str
@@ -309,7 +309,7 @@ class Manifest(_Section, frozen=True, kw_only=True):
     where : str or None
         The rule that selected the rows; None for all.
     own_rules : tuple of str
-        Names of candidates that the search for failure modes tested beside its own rules.
+        Names of candidates that the search for failure modes tested with its own rules.
     grading : str
         How outcomes in words were read, such as "pass as 1, fail as 0, and 1 is a pass"; empty for
         numbers.
@@ -334,20 +334,20 @@ class Manifest(_Section, frozen=True, kw_only=True):
 
 
 class GraderEvidence(_Section, frozen=True, kw_only=True):
-    """A confirmed finding about answers that speaks for a fault of the grader.
+    """A confirmed finding about answers that is evidence for a fault of the grader.
 
     Attributes
     ----------
     name, outcome : str
-        Of the finding.
+        Name and outcome of the finding.
     basis : str
-        Which answers those are, as a sentence names them.
+        Words for these answers in a sentence.
     lift : float or None
-        Over all units.
+        Lift over all units.
     lift_within : float or None
-        Among units of like difficulty; None where the answers speak for themselves.
+        Lift among units of similar difficulty; None if the answers are evidence by themselves.
     p : float or None
-        Of that lift, adjusted.
+        Adjusted p-value of ``lift_within``.
     """
 
     name: str
@@ -364,7 +364,7 @@ class ReportData(_Section, frozen=True, kw_only=True):
     Attributes
     ----------
     n, n_discovery, n_holdout : int
-        Units: examples, or groups where there is a group column; of each part.
+        Units: examples, or groups if there is a group column; in all and in each part.
     rows : int
         Observations.
     judge_reason : str

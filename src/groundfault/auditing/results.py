@@ -37,9 +37,9 @@ class NamedModes:
     ----------
     modes : tuple of Mode
     search : ModeSearch, optional
-        None where they were not looked for.
+        None without a search.
     deciding : tuple of DecidingColumn
-        Columns that no rule may name, although only a person can tell whether one should.
+        Columns that no rule names, although only a person can tell whether one should.
     shares : mapping of str to float
         How well rules of the modes, and conditions in them, predict the outcome.
     unused : mapping of str to tuple of str
@@ -114,7 +114,7 @@ class AuditResults:
 
     @cached_property
     def positions(self) -> dict[int, int]:
-        """Return the place in the arrays of the ruling of each hypothesis that was judged."""
+        """Return the place of each judged hypothesis in the arrays of the ruling."""
         return self.ruling.positions()
 
     @cached_property
@@ -126,9 +126,9 @@ class AuditResults:
 
     @cached_property
     def aliases(self) -> list[tuple[str, ...]]:
-        """Return for each candidate the names of those true for the same units.
+        """Return for each candidate the names of candidates on the same units.
 
-        Those true for exactly the others are listed as "not ...".
+        Candidates on exactly the other units are listed as "not ...".
         """
         marks, names = self.audit.marks, [c.name for c in self.audit.library]
         first = find_duplicates(marks, complements=not self.audit.compare)
@@ -150,10 +150,10 @@ class Frequency:
     ----------
     splits : int
     nonempty : float
-        Share of splits in which anything was confirmed.
+        Share of splits with a confirmation.
     confirmed : float64 array, shape (L * M,)
-        Share of splits in which each hypothesis was. All splits reuse one sample: this is no
-        probability of being true.
+        Share of splits that confirm each hypothesis. All splits reuse one sample, so this is not
+        the probability that it is true.
     """
 
     splits: int
@@ -291,7 +291,7 @@ class _Members(NamedTuple):
 
 
 def _find_explained(units: Units, slices: Places, lead: int, outcome: int) -> Bools:
-    """Return which candidates have next to no lift among units that agree in the stronger."""
+    """Return candidates with almost no lift among units that agree in the stronger one."""
     every = np.append(slices, lead)
     if isinstance(units, CountedUnits):
         one = _list_cells(units, every)

@@ -54,12 +54,12 @@ class SinceBaseline(Struct, frozen=True):
     before, now : float
         Failure rates of the slice in the two reports, on the units that are compared.
     units : int
-        So many of the report's units.
+        Number of the report's units.
     shared : bool
         Whether these are the same in both reports.
     p : float
-        One-sided, that the slice fails no more often than in the baseline, adjusted for everything
-        that was tested.
+        One-sided p-value that the slice fails no more often than in the baseline, adjusted for all
+        tests.
     """
 
     before: float
@@ -79,7 +79,7 @@ class OutcomeChange(NamedTuple):
 
 
 class _SharedUnits(NamedTuple):
-    """Units that both reports scored: their places in either, and all losses then and now."""
+    """Units that both reports scored: their places in each, and all losses then and now."""
 
     here: Places
     there: Places
@@ -108,7 +108,7 @@ class ReportPair:
     earlier: PreparedAudit | None = None
 
     def list_changes(self) -> Iterator[OutcomeChange]:
-        """Yield the change of each outcome whose units both reports have.
+        """Yield the change of each outcome with units in both reports.
 
         The level is shared out equally among the outcomes of the report.
         """
@@ -127,7 +127,7 @@ class ReportPair:
     def measure_counts(self, finding: Finding) -> SinceBaseline | None:
         """Return the change of a candidate from its counts in both reports.
 
-        None where the baseline did not judge the same rule.
+        None if the baseline did not judge the same rule.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class ReportPair:
         )
 
     def has_anything_alike(self) -> bool:
-        """Return whether two reports have units, or a candidate with its counts, in common."""
+        """Return whether two reports share units, or a candidate with its counts."""
         alike = [name for name in self.now.outcomes if self._find_outcome(name) is not None]
         rules, earlier = ({f.rule for f in report.findings} for report in (self.now, self.then))
         if alike and rules & earlier:
@@ -182,7 +182,7 @@ class ReportPair:
         return OutcomeChange(outcome, modes, search, measure_overall(losses, level, search))
 
     def _search_samples(self, outcome: str) -> OutcomeChange | None:
-        """Return the change between different examples; None without the tables of both."""
+        """Return the change between different examples; None unless both tables are known."""
         earlier = self._find_outcome(outcome)
         if self.audit is None or self.earlier is None or earlier is None:
             return None
@@ -264,7 +264,7 @@ class ReportPair:
         return _SharedUnits(here, there, np.stack([before, losses]))
 
     def _name_same_examples(self, here: Places, there: Places) -> bool:
-        """Return whether slices of one rule hold for the same ids in both reports."""
+        """Return whether slices of one rule have the same ids in both reports."""
         for key in set(self.now.units.findings) & set(self.then.units.findings):  # type: ignore[union-attr]
             one, other = read_slice(self.now.units, key), read_slice(self.then.units, key)  # type: ignore[arg-type]
             if one is not None and other is not None:

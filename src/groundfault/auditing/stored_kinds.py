@@ -1,4 +1,4 @@
-"""Kinds of stored results, and who verifies each: a new kind is one entry of stored_kinds.toml."""
+"""Kinds of stored results and their verification: a new kind is an entry of stored_kinds.toml."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SQLITE = b"SQLite format 3"
 
 
 def find_kind(place: Path) -> StoredKind:
-    """Return the kind of a stored result: without a sign, a report or a certificate."""
+    """Return the kind of a stored result; without a mark, a report or a certificate."""
     usual = "report.json" if place.is_dir() else "certificate.json"
     if place.is_dir():
         kinds = [kind for kind in KINDS if (place / kind.file).exists()]
@@ -108,7 +108,7 @@ def list_unlisted(folder: Path, patterns: Iterable[str]) -> list[str]:
 
 
 def verify_gate(place: Path, *, evidence: Places | None = None) -> Verification:
-    """Ask the question of a gate's JSON again, of the reports that it names.
+    """Repeat the test in a gate's JSON on the reports that it names.
 
     Parameters
     ----------

@@ -171,7 +171,7 @@ def verify_evidence(place: Path, *, evidence: Places | None = None) -> Verificat
     ----------
     place : Path
     evidence : path or sequence of path, optional
-        Where the logs are now, if they have moved.
+        The logs' new place if they have moved.
     """
     stored, hash_now = Evidence.from_logs(place), read_json_object(place / "evidence.json")["hash"]
     changed = [] if hash_now == stored.hash else [f"hash: {hash_now}, {stored.hash}"]
@@ -204,7 +204,7 @@ def check_record(
     ledger: LedgerChoice,
     anchor: AnchorFiles | None = None,
 ) -> tuple[VerificationCheck, ...]:
-    """Make the checks of a report that take no evidence: of files, pages and opening.
+    """Check a report's files, pages and opening, which needs no evidence.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def check_record(
         The folder of the report.
     stored : StoredReport
     library : Library
-        Both as they are in the folder.
+        The report and the library in the folder.
     ledger, anchor
         As in `verify`.
     """
@@ -406,7 +406,7 @@ def _select_of_manifest(manifest: dict[str, Any], *, texts: bool) -> dict[str, A
 
 
 def _make_older(finding: dict[str, Any]) -> dict[str, Any]:
-    """Return a finding as version 0.1 would have told it, without its texts."""
+    """Return a finding in the form of version 0.1, without its texts."""
     small = "below_floor" if finding["holdout"] is None else "not_replicated"
 
     def name_verdict(verdict: str) -> str:

@@ -138,14 +138,14 @@ def check_anchor(files: AnchorFiles, book: Ledger | None, head: str | None) -> V
     ----------
     files : AnchorFiles
     book : Ledger or None
-        None where there is no ledger that may be asked.
+        None if no ledger may be opened.
     head : str or None
-        Hash of the event that the verified result says it recorded.
+        Hash of the event that the verified result states as recorded.
 
     Raises
     ------
     InputError, MissingExtraError
-        If a file, or a program that checks it, is not there or something else.
+        If a file, or a program that checks it, is missing or has another format.
     PlanError
         If there is a time stamp, but no trusted authority for it.
     """
@@ -253,7 +253,7 @@ def _say_looks(data: ReportData, book: Ledger | None) -> str:
 
 _LINE = re.compile(r"([0-9a-f]{64})  ([^/\\\0]+)")
 _MAX_BYTES = 1 << 16
-"""Of SHA256SUMS that are read: it lists a handful of files."""
+"""Most bytes of SHA256SUMS to read: it lists a handful of files."""
 _DRAWING = re.compile(r"<svg .*?</svg>", re.DOTALL)
 # where a letter stands depends on the fonts of a machine
 _COORDINATE = re.compile(
@@ -356,7 +356,7 @@ def _still(page: str) -> str:
 
 
 def _tell(stated: str | None, again: str) -> str:
-    """Return where two texts part."""
+    """Return the place at which two texts differ."""
     if stated is None:
         return "missing"
     pairs = zip(stated.splitlines(), again.splitlines(), strict=False)
@@ -367,7 +367,7 @@ def _tell(stated: str | None, again: str) -> str:
 
 
 def find_records(book: Ledger, head: str) -> list[Mapping[str, str]]:
-    """Return the digests that a ledger holds of the audit whose opening is the event ``head``."""
+    """Return the digests that a ledger holds for the audit whose opening is the event ``head``."""
     bodies = [event.body for event in book.events(WRITTEN)]
     records = [b.get("files") for b in bodies if isinstance(b, dict) and b.get("opening") == head]
     # a ledger that came with a report may hold anything
@@ -387,9 +387,9 @@ def check_files(
     ----------
     folder : Path
     records : list of mapping, or None
-        Digests that the ledger holds of this report; None where there is no ledger to ask.
+        Digests that the ledger holds for this report; None without a ledger.
     absent : {"unchecked", "waived"}
-        The status where the ledger cannot say it.
+        The status if the ledger cannot show it.
     expected : bool
         Whether the version that wrote the report writes SHA256SUMS.
     """

@@ -62,25 +62,25 @@ with .40 for singles and .22 for pairs, five of 18 planted single conditions are
 and two words."""
 
 PERMUTED = ("single", "pair", "word", "mixed", "set")
-"""Classes whose bars permutations show; of triples there are millions."""
+"""Classes whose bars come from permutations; triples are too many (millions)."""
 
 PERMUTATIONS = 999
-"""A class with 6 % of a level of 10 % is read off its sixth smallest value; of 299 that is the
-second, and power varies from draw to draw."""
+"""With 999, a class with 6 % of a level of 10 % has its sixth smallest value as the bar; with 299
+it would be the second, and power would vary from draw to draw."""
 
 WORK = 1e10
 """Words of bits that permutations may read, some five seconds: larger classes do not lack power."""
 
 _HELD = 1e8
-"""Outcomes under all permutations that are held: 400 MB, of 100,000 units."""
+"""Most outcomes held for all permutations: 400 MB, for 100,000 units."""
 PRODUCTS = 15
-"""Products of matrices that take as long as a word of bits."""
+"""Products in matrices that take the time of one word of bits."""
 _JOINED = ("pair", "mixed", "set")
 """Classes that may have very many rules."""
 
 
 class Bars:
-    """The price that a rule of each class pays for all that could have been said instead.
+    """The correction of each class of rules for the number of possible rules.
 
     Parameters
     ----------
@@ -97,14 +97,14 @@ class Bars:
     weights : dict of str to float
         Each class's share of the level.
     lowest : dict of str to float
-        Of classes whose bar permutations show: the log p, with the handicap, to be below.
+        For permuted classes: the bar for the log p, including the handicap.
 
     Notes
     -----
-    Shares of permuted classes are raised together until the permutations pass *any* of their bars
-    as often as the level says. Westfall and Young 1993, single step, over the minima of exact
-    p-values: exact under the complete null, strong under subset pivotality (how conditions without
-    an effect go together is the same whether or not others have effects).
+    Shares of permuted classes are raised together until permutations pass *any* of their bars as
+    often as the level allows. Westfall and Young 1993, single step, over the minima of exact
+    p-values: exact under the complete null, strong under subset pivotality (the dependence of
+    conditions without an effect is the same whether or not others have effects).
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Bars:
         self.language, self.losses, self.log_level = language, losses, math.log(level)
         used = {name: SHARES[name] for name, count in language.counts.items() if count}
         self.weights = {name: share / sum(used.values()) for name, share in used.items()}
-        # a class with less than one permutation in its share of the level has no bar to be read off
+        # a class with less than one permutation in its share of the level has no bar
         least = 1 / (level * (PERMUTATIONS + 1))
         names = [n for n in PERMUTED if self.weights.get(n, 0.0) >= least and kind == "permutation"]
         permuter = Permuter(language, losses, names)
@@ -146,7 +146,7 @@ class Bars:
         return self.sum_cost(kind, size)
 
     def sum_cost(self, kind: str, size: int = 1) -> float:
-        """Return the same where chances are summed: by how many rules of the class there are.
+        """Return the same for summed chances, from the number of rules in the class.
 
         Sets share their class's level equally among the sizes, then among the sets of that size.
         """
@@ -169,16 +169,16 @@ class Bars:
         return self.log_cost(rule.kind, size) + self.language.handicap_of(rule)
 
     def words_of(self, rule: ModeRule) -> float:
-        """Return log of how many rules could be said instead: the price of a rule's words.
+        """Return the log of the number of possible rules: the price of a rule's wording.
 
-        A set is one of very many, however cheap its test: else sets join unlike values.
+        A set is one of very many, even if its test is cheap; else sets would join unlike values.
         """
         size = max(len(part) for part in rule.parts)
         return self.sum_cost(rule.kind, size) if size > 1 else self.cost_of(rule)
 
     def adjust(self, rule: ModeRule, log_p: float) -> float:
-        """Return the log p of a rule that accounts for all that could have been said instead."""
-        # permutations cannot show less than one in their number
+        """Return the log p of a rule, adjusted for all possible rules."""
+        # permutations cannot show a probability below one over their number
         permuted = max(log_p + self.cost_of(rule), -math.log(PERMUTATIONS + 1))
         if self.scores(rule):
             return permuted
@@ -237,7 +237,7 @@ class Permuter:
         self.names = [name for name in names if name in kept]
 
     def _count_work(self, name: str) -> float:
-        """Return words of bits that permutations of a class read, or as much as that takes."""
+        """Return the work of permuting a class, in words of bits."""
         if self.exact and name in _JOINED:
             return float(self.rules[name] * bitset.words(self.drawn) * PERMUTATIONS)
         products = self.rules[name] * self.units * PERMUTATIONS / PRODUCTS

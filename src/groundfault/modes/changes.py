@@ -242,7 +242,7 @@ class _ChangeTest:
             self.handicap[self.kind == self.kinds.index("single")] = language.handicaps
 
     def describe_samples(self) -> Iterator[str]:
-        """Yield how runs over different examples are compared, and which are not."""
+        """Yield notes on the comparison of different examples, and on examples left out."""
         yield "the two runs share no example: each example is compared with like ones of the other"
         if self.names:
             yield f"left out, since they tell the runs apart: {list_some(self.names)}"
@@ -283,7 +283,7 @@ class _ChangeTest:
             # the one furthest beyond its bar names them, so that longer words have to pay; with an
             # overlap of the rules instead, the purest part of a region hides it
             near = np.flatnonzero((on @ rise >= SAME_PLACE * rise.sum()) & (score > 0))
-            # not by the flips' log p, whose table ends where no bar is: there a part is as good
+            # not by the flips' log p, whose table ends beyond all bars: there, parts look as good
             best = int(near[np.argmax(bar[near] - log_p2[near])])
             listed = Listed(
                 self._write_rule(pool[best]),
@@ -295,7 +295,7 @@ class _ChangeTest:
         return modes
 
     def _gather(self, sign: int, bars: Floats) -> Places:
-        """Return the rules that stand out and differ most from the rest, beyond their bars."""
+        """Return the rules beyond their bars that differ most from the rest."""
         pool = np.flatnonzero((self.adjusted[sign] <= self.level) & (self.kind > 0))
         most = max(1, int(_CELLS / max(1, self.n)))
         beyond = np.zeros(len(pool))
@@ -307,7 +307,7 @@ class _ChangeTest:
         return pool[np.argsort(beyond, kind="stable")[:most]]
 
     def _contrast(self, on: Bools, sign: int, listed: Sequence[Bools]) -> Floats:
-        """Return log p that rules changed as the rest did, or as the rules listed say."""
+        """Return log p that rules changed as the rest did, given the listed rules."""
         new, d = on & ~np.any(listed, axis=0) if listed else on, sign * self.changes
         if self.second is None or self.graded:
             fresh = self._bet(sign, bitset.pack(new))
@@ -332,7 +332,7 @@ def _take_usable(conditions: Sequence[Condition], units: Bools) -> Iterator[Cond
 
 
 def _find_names(conditions: Sequence[Condition], second: Bools) -> list[str]:
-    """Return columns that tell in which run a unit is, such as its date."""
+    """Return columns that identify a unit's run, such as its date."""
     columns: dict[str, list[Bools]] = {}
     for one in conditions:
         for column in dict.fromkeys(x.column for x in (one, *one.aliases)):
@@ -352,7 +352,7 @@ class _Signs:
         self.table = flips.tabulate_signs(len(self.units), NO_BAR)
 
     def log_p(self, sign: int) -> Floats:
-        """Return log p of every rule, as the flips have it."""
+        """Return log p of every rule from the flips."""
         test = self.test
         rows = bitset.pack(self.on[:, sign * test.changes[self.units] > 0])
         count = bitset.count(rows[test.left] & rows[test.right]).astype(np.float32)
@@ -434,7 +434,7 @@ class _Labels:
 
 
 def _guarantee(on: Bools, d: Floats, rest: Floats, z: Floats) -> Floats:
-    """Return the excess of change that rules have all but surely, times a weak power of size."""
+    """Return a lower bound of the excess of change of rules, times a weak power of size."""
     n, total, squares = on.sum(axis=1), on @ d, on @ d**2
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / n

@@ -1,4 +1,4 @@
-"""A condition of a rule and the units it holds for; conditions on a column of numbers."""
+"""A condition of a rule and the units it matches; conditions on a column of numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from groundfault.stats.bits import Bits
 Bools = NDArray[np.bool_]
 
 MIN_SUPPORT = 8
-"""Units that a rule has to hold for, at least."""
+"""Fewest units that a rule must match."""
 
 MOST = 0.8
 """Share of the units above which a condition is no mode by itself: it describes the usual unit."""
@@ -89,12 +89,12 @@ class UnitSet:
 
     @cached_property
     def size(self) -> int:
-        """Return how many units these are."""
+        """Return the number of these units."""
         return int(np.bitwise_count(self.bits).sum(dtype=np.int64))
 
     @property
     def is_usable(self) -> bool:
-        """Return whether enough units are among these, and enough are not."""
+        """Return whether enough units are in this set, and enough are outside."""
         return MIN_SUPPORT <= self.size <= self.total - MIN_SUPPORT
 
 

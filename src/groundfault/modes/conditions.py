@@ -42,7 +42,7 @@ def list_conditions(
     Returns
     -------
     list of Condition
-        Attributes first, then texts, then words; each by reading cost. All hold for at least
+        Attributes first, then texts, then words; each by reading cost. All match at least
         `MIN_SUPPORT` units and leave out as many.
     """
     # NaN is not a value: SQL would order it as the largest

@@ -35,7 +35,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 _NUMBER = re.compile(r"\d+")
 _MAX_LEVELS = 60
 _MAX_POINTS = 12
-"""Values of a number that are shown one by one, and twice the ranges that more are cut into."""
+"""Most values of a number to show one by one, and twice the number of ranges for more values."""
 
 
 def add_examples(
@@ -125,7 +125,8 @@ def find_text_columns(evidence: Evidence) -> tuple[str, ...]:
     """Return columns to show of an example: its prompts and other prose, then answers, then
     targets.
 
-    Known by prose in it, or by the last word of its name, as in ``user_prompt``; at most six.
+    A column counts if it holds prose, or by the last word of its name, as in ``user_prompt``; at
+    most six.
 
     Examples
     --------
@@ -155,7 +156,7 @@ def find_text_columns(evidence: Evidence) -> tuple[str, ...]:
 
 
 def split_conditions(rule: str) -> tuple[str, ...]:
-    """Return the parts of a rule that AND joins, each a rule.
+    """Split a rule at AND, and return the parts, each a rule.
 
     Examples
     --------
@@ -206,7 +207,7 @@ class _Rows:
     with_texts: bool
 
     def take(self, units: NDArray[np.intp], outcome: str, *, worst: bool = True) -> pl.DataFrame:
-        """Return a row for each of some units: of several, the one of the highest, or lowest, loss.
+        """Return a row for each of some units: the one with the highest or the lowest loss.
 
         Parameters
         ----------
@@ -267,7 +268,7 @@ class _Rows:
 def select_losses(
     outcome: str, losses: NDArray[np.float64], outcomes: Sequence[str]
 ) -> NDArray[np.float64]:
-    """Return the losses of one outcome, or of another name the mean of all: float64, shape
+    """Return the losses of one outcome, or for another name the mean of all: float64, shape
     (units,).
 
     Parameters
@@ -330,8 +331,8 @@ def find_failures(losses: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDA
 
 
 def find_near(rule: str, table: pl.DataFrame) -> NDArray[np.bool_]:
-    """Return rows for which all conditions of a rule hold but one; of a single condition, all
-    others.
+    """Return rows that match all conditions of a rule but one; for a single condition, all other
+    rows.
 
     Parameters
     ----------
@@ -345,7 +346,7 @@ def find_near(rule: str, table: pl.DataFrame) -> NDArray[np.bool_]:
 
 
 def _pool(units: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return the places of some units; of many, of a sample that is always the same."""
+    """Return the places of some units; for many units, of a fixed sample."""
     places = np.flatnonzero(units)
     if len(places) <= _POOL:
         return places
@@ -355,7 +356,8 @@ def _pool(units: NDArray[np.bool_]) -> NDArray[np.intp]:
 def _likeness(
     tokens: list[list[str]], others: list[list[str]] | None = None
 ) -> NDArray[np.float64]:
-    """Return how alike rows are, in [0, 1]: cosines of their words, rare ones weighing more.
+    """Return the similarity of rows, in [0, 1]: cosines of their words, with more weight on rare
+    ones.
 
     Parameters
     ----------
@@ -380,7 +382,7 @@ def _likeness(
 
 
 def _find_exemplars(likeness: NDArray[np.float64], count: int) -> list[int]:
-    """Return rows that together are most like all rows, the most typical first.
+    """Return rows that together are most similar to all rows, the most typical first.
 
     Parameters
     ----------
@@ -437,7 +439,7 @@ def list_doses(
 
 
 def _hold_others(language: RuleLanguage, rule: ModeRule, place: int) -> NDArray[np.bool_]:
-    """Return units for which all parts of a rule but one hold."""
+    """Return units that match all parts of a rule but one."""
     parts = rule.parts[:place] + rule.parts[place + 1 :]
     if not parts:
         return np.ones(len(language.layout.strata), dtype=np.bool_)

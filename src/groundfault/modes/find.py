@@ -1,4 +1,4 @@
-"""Finding failure modes: from a table of units and their losses to a short list of rules."""
+"""Find failure modes: from a table of units and their losses to a short list of rules."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ Bools = NDArray[np.bool_]
 _MAX_ALTERNATIVES = 5  # as many as a page shows
 POWER = 0.8  # the usual power of a study: four times in five
 _MARGIN = 0.04
-"""Share of causes that bars, which vary from draw to draw, lose beside: of 300 planted flags and
-words .74 were named where .80 was said."""
+"""Share of causes lost because bars vary from draw to draw: .74 of 300 planted flags and words were
+named where .80 was stated."""
 _ADDED = 4
 """Units that shrink a mode's rate: modes of 17 networks failed 2.4 points less often on 8,000 other
 prompts, by a failure or two each at any size."""
@@ -90,10 +90,10 @@ def compute_detectable(bars: Bars) -> dict[str, dict[str, float | None]]:
 
 
 def _list_log_bars(bars: Bars) -> Iterator[tuple[str, float, float]]:
-    """Yield kinds of rules that a reader tells apart, the log p that one needs, and how many units
-    lie between two cuts.
+    """Yield kinds of rules that a reader tells apart, the log p that each needs, and the number of
+    units between two cuts.
 
-    The first is the plainest condition there is.
+    The first is the plainest condition.
     """
     language = bars.language
     plainest = next(k for k in ("single", "word", "partial", "own") if k in bars.weights)
@@ -109,8 +109,8 @@ def _list_log_bars(bars: Bars) -> Iterator[tuple[str, float, float]]:
 
 
 def _count_uncut(language: RuleLanguage, ranges: NDArray[np.intp]) -> float:
-    """Return how many units lie between two neighbouring ends of ranges, in the column that is cut
-    most coarsely; 0 where every value is an end."""
+    """Return the number of units between two neighbouring ends of ranges, in the column with the
+    coarsest cuts; 0 if every value is an end."""
     steps: dict[int, dict[float, float]] = {}
     for i in ranges:
         low, high = language.literals[i].bounds or (0.0, 0.0)
@@ -123,7 +123,7 @@ def _count_uncut(language: RuleLanguage, ranges: NDArray[np.intp]) -> float:
 def _find_rate(
     inside: int, n: int, rate: float, stands: Callable[[int, int, int], bool], power: float
 ) -> float | None:
-    """Return the least rate at which errors inside are named so often, by bisection."""
+    """Return the least failure rate inside that is named with this power, by bisection."""
 
     def is_named(p: float) -> bool:
         errors = _find_quantile(1 - power, inside, p)

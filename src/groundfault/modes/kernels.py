@@ -177,7 +177,7 @@ def _are_few(rows: Bits, pairs: Bools) -> bool:
 
 
 def count_triples(rows: Bits, pairs: Bools, support: bitset.Counts, least: int) -> int:
-    """Return how many triples of rows are rules: enough units, and fewer than each of their
+    """Return how many triples of rows are rules, with enough units, and fewer than each of their
     pairs."""
     if _are_few(rows, pairs):
         return int(_Triples.of(pairs).are_rules(rows, support, least).sum())
@@ -266,9 +266,9 @@ def find_least(
     shape : tuple of int
         Units, and draws.
     evaluate : callable
-        Of rows (bool, rules x units), and the smallest values so far, at most 0.
+        Takes rows (bool, rules x units), and the smallest values so far, at most 0.
     finish : callable
-        Of values, their log p.
+        Turns values into their log p.
     """
     least = np.zeros(shape[1])
     for handicap in np.unique(handicaps):
@@ -355,7 +355,7 @@ def _lower(
 
 
 def find_needed(table: Counts, rate: float, bar: float) -> Ints:
-    """Return how many failures a rule of each size has to have for a log tail up to a bar."""
+    """Return the failures that a rule of each size needs for a log tail up to a bar."""
     counts = table <= bar
     mean = (np.arange(len(counts)) * rate).astype(np.int64)
     return np.where(counts.any(axis=1), counts.argmax(axis=1), _NEVER) + mean
@@ -425,7 +425,7 @@ def tabulate_reach(table: Counts, rate: float, units: int) -> Counts:
 
 
 def look_up(table: Counts, rate: float, support: Counts, failures: Counts) -> Counts:
-    """Return the log tails of the failures of rules of so many units."""
+    """Return the log tails of the failures of rules with these numbers of units."""
     width = table.shape[1]
     rows = support.astype(np.int64)
     columns = failures.astype(np.int64) - (rows * rate).astype(np.int64)

@@ -79,7 +79,7 @@ class ColumnLanguages:
 
 
 def detect_languages(texts: Sequence[Set[str]]) -> ColumnLanguages:
-    """Tell the languages of texts, and words to tell them by.
+    """Detect the languages of texts, and words that identify each language.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def _choose_words(
     code: str,
     counts: dict[str, Counter[str]],
 ) -> tuple[str, ...]:
-    """Return a few words, one of which nearly every text of a language has, and few others."""
+    """Return a few words so that nearly every text of a language has one, and few others do."""
     homes = list_function_words()
     exact = {
         word

@@ -57,16 +57,17 @@ def make_matrix(models: Sequence[ModelModes], holds: Mapping[str, Bools]) -> tup
     ----------
     models : sequence of ModelModes
     holds : mapping of str to bool array, shape (units,)
-        Each condition, in SQL, to the units it holds for.
+        The units that each condition, in SQL, matches.
 
     Notes
     -----
-    Guarantee: the probability that any cell is confirmed where the model fails no more inside the
-    rule than outside is at most the models' levels together, for independent units. A rule of the
-    model's own list stands by the bars of that list; each other cell pays for every rule and every
-    model (Bonferroni), which is exact however models and rules depend. That one model alone fails
-    more is tested against each other model, by the sign of the differences of examples; the largest
-    p-value counts (intersection-union; Berger 1982, doi:10.1080/00401706.1982.10487790).
+    Guarantee, for independent units: the probability of confirming any cell whose model fails no
+    more inside the rule than outside is at most the sum of the models' levels. A rule of the
+    model's own list is confirmed by the bars of that list. Every other cell pays for every rule and
+    every model (Bonferroni), which is exact under any dependence of models and rules. "Only this
+    model fails more" is tested against each other model by the signs of the examples' differences;
+    the largest p-value counts (intersection-union; Berger 1982,
+    doi:10.1080/00401706.1982.10487790).
     """
     matrix = _Matrix(models, holds)
     return tuple(matrix.describe(row, named) for row, named in matrix.select())
@@ -121,7 +122,7 @@ class _Matrix:
         return np.asarray(packed)
 
     def select(self) -> Iterator[tuple[int, list[int]]]:
-        """Yield rows in order, each with the models that it adds something to."""
+        """Yield rows in order, each with the models whose list it adds to."""
         new, alive = self.scored.copy(), self.confirmed.any(axis=1)
         listed: list[list[Bits]] = [[] for _ in self.models]
         rows = bitset.pack(self.on)
@@ -145,8 +146,8 @@ class _Matrix:
             yield row, named
 
     def _rate(self, new: Bools) -> tuple[Floats, Floats]:
-        """Return guaranteed excess among new units, and the likelihood beyond the bar; both 0 where
-        a cell is not confirmed."""
+        """Return guaranteed excess among new units, and the likelihood beyond the bar; both 0 for
+        an unconfirmed cell."""
         units = self.on.astype(float) @ new.T.astype(float)
         failures = self.on.astype(float) @ (new * self.losses).T
         base = (new * self.losses).sum(axis=1) / np.maximum(new.sum(axis=1), 1)
@@ -158,7 +159,7 @@ class _Matrix:
         return score, np.where(score > 0, np.maximum(gain, 0), 0)
 
     def _adds(self, r: int, m: int, listed: Sequence[Bits]) -> bool:
-        """Return whether a rule stands for a model given the rows that were named for it."""
+        """Return whether a rule passes for a model, given the rows named for this model."""
         bars = self.models[m].bars
         strata = Strata(bars.language.layout, bars.losses, listed)
         log_p = strata.log_p(self._pack(r, m)) if listed else self.log_p[r, m]

@@ -49,7 +49,7 @@ class DosePoint(_Section, frozen=True, kw_only=True):
     low, high : float
         Both inclusive; equal for a single value.
     n : int
-        Units there for which the rest of the rule holds.
+        Units there that match the rest of the rule.
     errors : float
     """
 
@@ -67,12 +67,12 @@ class ModeExample(_Section, frozen=True, kw_only=True):
     ----------
     id : str
     side : {"failing", "passing", "near"}
-        Inside the rule and wrong; inside it and right; outside it by one condition only.
+        Inside the rule and wrong; inside and right; outside because of only one condition.
     texts : dict of str to str
-        Its texts by column (prompt, answer, target), each of at most 2,000 characters; empty where
-        texts are left out of the report.
+        Its texts by column (prompt, answer, target), each of at most 2,000 characters; empty if the
+        report leaves texts out.
     loss : float or None
-        Of its unit, in [0, 1]; 1 is wrong.
+        Loss of its unit, in [0, 1]; 1 is wrong.
     """
 
     id: str
@@ -89,15 +89,15 @@ class ModeChange(_Section, frozen=True, kw_only=True):
     before, before_outside : float
         Failures of the first run inside, and of all other units (losses summed).
     worse, better : int
-        Units inside whose loss rose, and whose loss fell; 0 of runs over different examples.
+        Units inside whose loss rose, and whose loss fell; 0 for runs over different examples.
     difference : float
-        Mean change inside, in [-1, 1]; of runs over different examples, like compared with like.
+        Mean change inside, in [-1, 1]; for runs over different examples, between similar ones.
     elsewhere : float
         Mean change of all other units.
     interval : pair of float
-        Of the mean change inside, for this rule alone, at level 1 - alpha.
+        Interval of the mean change inside, for this rule alone, at level 1 - alpha.
     n_before, n_before_outside : int or None
-        Units of the first run inside, and outside, where the runs are over different examples.
+        Units of the first run inside, and outside, if the runs are over different examples.
     """
 
     before: float
@@ -200,18 +200,18 @@ class Mode(_Section, frozen=True, kw_only=True):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Return the model that fails so, or `EVERY_MODEL`; empty for one alone and for two
-        compared. `Report.matrix` has the rate of each."""
+        """Return the failing model, or `EVERY_MODEL`; empty for a single model and in comparisons.
+        `Report.matrix` has the rate of each model."""
         return (self.outcome,) if self.outcome and self.change is None else ()
 
     @property
     def is_less_frequent(self) -> bool:
-        """Return whether failures are fewer than before: only of a change for the better."""
+        """Return whether this is a change for the better, with fewer failures than before."""
         return self.change is not None and self.change.difference < 0
 
     @property
     def is_unpaired(self) -> bool:
-        """Return whether it is of a change between runs that share no example."""
+        """Return whether this is a change between runs that share no example."""
         return self.change is not None and self.change.n_before is not None
 
     @property
@@ -220,9 +220,9 @@ class Mode(_Section, frozen=True, kw_only=True):
         return Rule.parse(self.rule).columns
 
     def holds(self, frame: pl.DataFrame) -> pl.Series:
-        """Tell for which rows of any table with the rule's columns the rule holds.
+        """Return which rows of a table with the rule's columns match the rule.
 
-        Parts of a column (`created.hour`, `path.level 1`) are read off it where they are missing.
+        Missing parts of a column (`created.hour`, `path.level 1`) are computed from the column.
 
         Parameters
         ----------
@@ -236,7 +236,7 @@ class Mode(_Section, frozen=True, kw_only=True):
         Raises
         ------
         InputError
-            If a column is not there.
+            If a column is missing.
         """
         from groundfault.core.roles import find_part
 
@@ -248,7 +248,7 @@ class Mode(_Section, frozen=True, kw_only=True):
                 f"does not have; its columns are {', '.join(frame.columns[:20])}"
             )
         columns = [column.alias(name) for name, column in found.items() if column is not None]
-        # NaN is no value: SQL would take it for the largest
+        # NaN is not a value: SQL would order it as the largest
         present = frame.select(x.fill_nan(None) if x.dtype.is_float() else x for x in columns)
         expression = Rule.parse(self.rule).to_polars().fill_null(False)
         return present.select(expression.alias("holds")).to_series()
@@ -260,7 +260,7 @@ class Mode(_Section, frozen=True, kw_only=True):
         ----------
         side : {"failing", "passing", "near"}
         count : int
-            At most so many; a report keeps five of each side.
+            Largest number to return; a report keeps five of each side.
         """
         return tuple(e for e in self.sample if e.side == side)[:count]
 
@@ -307,7 +307,7 @@ class MatrixCell(_Section, frozen=True, kw_only=True):
 
 
 class MatrixRow(_Section, frozen=True, kw_only=True):
-    """A rule, and how often each model fails where it holds.
+    """A rule, and each model's failures inside.
 
     Attributes
     ----------
@@ -389,12 +389,12 @@ class ModeSearch(_Section, frozen=True, kw_only=True):
 
     @property
     def rules(self) -> int:
-        """Return how many rules could have been said."""
+        """Return the number of possible rules."""
         return sum(one.rules for one in self.classes)
 
 
 class Coverage(_Section, frozen=True, kw_only=True):
-    """How much of the units and of the failures the modes of one outcome cover together."""
+    """The joint coverage of units and failures by the modes of one outcome."""
 
     outcome: str
     n: int

@@ -38,7 +38,7 @@ class NearMiss:
 
     @property
     def places(self) -> NDArray[np.intp]:
-        """Return the rows, those next across the threshold first; of equal ones in their order."""
+        """Return the rows by their distance from the threshold; equal ones in their order."""
         places = np.flatnonzero(self.mask)
         if self.distance is None:
             return places
@@ -87,7 +87,7 @@ def find_near_misses(rule: str, table: pl.DataFrame) -> tuple[NearMiss, ...]:
 def _measure_distance(
     condition: str, table: pl.DataFrame, mask: NDArray[np.bool_]
 ) -> NDArray[np.float64] | None:
-    """Return how far the rows of a mask are from the nearest number that a condition names."""
+    """Return the distance of a mask's rows from the nearest number in a condition."""
     from sqlglot import exp, parse_one
 
     tree = parse_one(condition, read="postgres")

@@ -117,7 +117,7 @@ def judge_in_order(cells: PatternCells, level: float) -> Iterator[OrderedTest]:
 
 
 def _compute_log_p(cells: PatternCells, rule: int, strata: Ints) -> float:
-    """Return log p of a rule: its losses are no more than the strata give, against more."""
+    """Return one-sided log p that a rule's losses do not exceed the expectation of the strata."""
     part = cells.tested[:, rule]
     on, losses, units = cells.on[part, rule], cells.losses[part], cells.units[part]
     home = np.unique(strata[part], return_inverse=True)[1].reshape(-1)
@@ -147,7 +147,7 @@ def _compute_log_p(cells: PatternCells, rule: int, strata: Ints) -> float:
 
 
 def _count_atoms(on: Ints, errors: Ints, size: Ints) -> float:
-    """Return about how many atoms the hypergeometric counts of all strata have."""
+    """Return the approximate number of atoms of the hypergeometric counts of all strata."""
     n, k, m = (x.astype(np.float64) for x in (on, errors, size))
     deviations = np.sqrt(n * k * (m - n) * (m - k) / m**3)
     return float((24 * deviations + 96).sum())

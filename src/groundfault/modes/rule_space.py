@@ -24,11 +24,11 @@ Bools = NDArray[np.bool_]
 
 _TRIPLE_WORK = 1e9  # words of bits that all triples read: a second
 _REDUNDANT = 0.95
-"""Share of a condition that a pair keeps at most: each of two conditions cuts away a twentieth."""
+"""Most of a condition's units that a pair keeps: each condition must cut away a twentieth."""
 _JOINED = 800
-"""Conditions above which fine cuts join with no other: to permute 320,000 pairs takes 2 s."""
+"""Conditions above which fine cuts join with no other: permuting 320,000 pairs takes 2 s."""
 _PLAINER = 16.0
-"""How many times as much of the level a condition has as one that costs a reader 1 more."""
+"""Ratio of the levels of two conditions whose reading costs differ by 1."""
 
 
 @dataclass(frozen=True, order=True)
@@ -97,7 +97,7 @@ class RuleLanguage:
             self.pairs[:], self.mixed[:] = False, False
 
     def _allow(self, both: Counts, left: NDArray[np.intp], right: NDArray[np.intp]) -> Bools:
-        """Return which pairs are rules: enough units, no two of a family, and both parts matter."""
+        """Return the pairs that are rules: enough units, different families, both parts matter."""
         # whole numbers are compared with whole numbers: thousands of columns squared
         most = (_REDUNDANT * self.support).astype(both.dtype)
         allowed = both >= MIN_SUPPORT
@@ -107,7 +107,7 @@ class RuleLanguage:
         return np.asarray(allowed)
 
     def _choose_triples(self) -> None:
-        """Choose the conditions that triples are made of: all, or on large tables the plainest."""
+        """Choose the conditions for triples: all, or the plainest on large tables."""
         words = max(1, self.bits.shape[1])
         limit = int((6 * _TRIPLE_WORK / words) ** (1 / 3)) if self.depth >= 3 else 0
         # by cost first: values and flags, then cuts, then ranges; text literals last
@@ -123,8 +123,7 @@ class RuleLanguage:
 
     @cached_property
     def contexts(self) -> NDArray[np.intp]:
-        """Return values and flags that an effect may be said to hold inside, as places of plain
-        ones."""
+        """Return values and flags that may be contexts of effects, as places of plain ones."""
         literals = [self.literals[i] for i in self.plain]
         return np.array([p for p, one in enumerate(literals) if one.bounds is None], dtype=np.intp)
 
@@ -156,7 +155,7 @@ class RuleLanguage:
         return next(beside, np.array(part, dtype=np.intp))
 
     def log_sets(self, part: tuple[int, ...]) -> float:
-        """Return log of how many sets of as many values there are; 0 of one condition."""
+        """Return the log of the number of sets with as many values; 0 for a single condition."""
         single = len(part) == 1
         return 0.0 if single else math.log(math.comb(len(self.values_beside(part)), len(part)))
 
@@ -170,7 +169,7 @@ class RuleLanguage:
         return {name: np.array(places) for name, places in members.items() if len(places) > 2}
 
     def list_named(self, words: NDArray[np.intp]) -> Bools:
-        """Return which words hold where one or two attributes do: the table has a name for them."""
+        """Return words that match the units of one or two attributes, which already name them."""
         of = np.flatnonzero([self.literals[i].tier == Tier.ATTRIBUTE for i in self.plain])
         support = self.support[words]
         shared = bitset.count_and(self.bits[words], self.bits[self.plain[of]])
@@ -218,8 +217,8 @@ class RuleLanguage:
         return float(self.handicaps[np.searchsorted(self.single, rule.parts[0][0])])
 
     def join(self, parts: Sequence[tuple[int, ...]], *, free: bool = False) -> Iterator[ModeRule]:
-        """Yield the rule of some parts, if it is one of the language; ``free`` are sets of values
-        that no other condition holds together."""
+        """Yield the rule of some parts, if it is in the language; ``free`` are sets of values that
+        no other condition holds together."""
         kind = self._classify(parts, free)
         if kind is not None:
             # plain conditions in their order, sets and words last, as the search writes them
@@ -284,23 +283,23 @@ class RuleLanguage:
         return bool(MIN_SUPPORT <= n < min(self.triple_support[a, b] for a, b in couples))
 
     def unpack(self) -> Bools:
-        """Return the units that conditions hold for: shape (conditions, units)."""
+        """Return the units that conditions match: shape (conditions, units)."""
         return self.layout.unpack(self.bits)
 
     def mask(self, rule: ModeRule) -> Bits:
-        """Return the units a rule holds for, as one row of bits."""
+        """Return the units that a rule matches, as one row of bits."""
         row = np.full(self.bits.shape[1], np.uint64(2**64 - 1))
         for part in rule.parts:
             row = row & np.bitwise_or.reduce(self.bits[list(part)], axis=0)
         return row
 
     def masks(self, rules: Sequence[ModeRule]) -> Bits:
-        """Return the units that rules hold for: uint64, shape (rules, words)."""
+        """Return the units that rules match: uint64, shape (rules, words)."""
         empty = np.zeros((0, self.bits.shape[1]), dtype=np.uint64)
         return np.stack([self.mask(rule) for rule in rules]) if rules else empty
 
     def size(self, rule: ModeRule) -> float:
-        """Return how long a rule takes to read: about one a condition."""
+        """Return the reading cost of a rule: about one a condition."""
         return sum(
             1 + 0.5 * (len(part) - 1) + max(self.literals[i].cost for i in part) / 2
             for part in rule.parts

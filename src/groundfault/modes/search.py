@@ -26,9 +26,9 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
 GAMMA = 0.15
-"""How much the size of a rule counts beside its guaranteed excess."""
+"""Weight of a rule's size relative to its guaranteed excess."""
 TOP = 40
-"""Rules of a class that are looked at closely, and pairs that sets are tried inside."""
+"""Rules of a class to examine closely, and pairs to try sets inside."""
 _BLOCK = 1 << 18
 """Pairs that are scored at a time: 6 MB of sums, which stay in the processor's cache."""
 _HOPELESS = 0.5  # share of the best pair's excess below which no triple is tried
@@ -81,8 +81,8 @@ def search(bars: Bars, strata: Strata) -> list[RuleProposal]:
 
 
 def search_inside(bars: Bars, strata: Strata) -> list[RuleProposal]:
-    """Return effects that show only inside a context: a condition, against the rest of one
-    value."""
+    """Return effects that show only inside a context: a condition, against the rest of the
+    context."""
     language = bars.language
     if not language.counts["inside"]:
         return []
@@ -272,7 +272,7 @@ def _search_family(
     kind: str,
     spread: float,
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield the best sets of values in each context, each value of which carries its part.
+    """Yield the best sets of values in each context, in which each value contributes.
 
     ``sums`` are of shape (3, contexts, values), ``whole`` of shape (3, values): without a context.
     ``spread`` is the least variance of a unit's outcome that the rates of failures leave.
@@ -351,7 +351,7 @@ def _grow_words(
 
 
 def _is_even(rows: Bits, strata: Strata) -> bool:
-    """Return whether each word carries its part where it stands alone."""
+    """Return whether each word contributes on the units that it alone matches."""
     several = np.zeros_like(rows[0])
     seen = np.zeros_like(rows[0])
     for row in rows:
