@@ -118,3 +118,14 @@ def test_without_failure_modes_there_is_no_test_of_different_examples() -> None:
     evidence = make_evidence(draw_runs(0.0, n=50))
     with pytest.raises(PlanError, match="'old' and 'new' have no example in common"):
         groundfault.audit(evidence, compare=("old", "new"), modes=False, ledger=None)
+
+
+def test_without_columns_the_overall_change_is_told() -> None:
+    frame = draw_runs(0.3, n=300).select("id", "run", "error")
+    report = groundfault.audit(make_evidence(frame), compare=("old", "new"), ledger=None)
+    assert report.change is not None
+    rates = [frame.filter(run=run)["error"].mean() for run in ("old", "new")]
+    assert report.change.error_rates == tuple(rates)
+    assert report.change.confirmed
+    assert report.change.change == pytest.approx(rates[1] - rates[0], abs=0.005)
+    assert not report.modes

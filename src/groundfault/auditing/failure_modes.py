@@ -230,10 +230,9 @@ def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, dict[str, t
     columns that were left out."""
     used, unused = choose_columns(audit)
     table, varying = tabulate_units(audit.evidence, [*used, *dict.fromkeys(audit.plan.within)])
-    words = pl.col(pl.Categorical, pl.Enum)
     if varying:
         unused["they differ between rows of one group"] = varying
-    return table.with_columns(words.cast(pl.String)), unused
+    return table.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String)), unused
 
 
 def choose_columns(audit: PreparedAudit) -> tuple[list[str], dict[str, tuple[str, ...]]]:
@@ -302,6 +301,9 @@ def _describe_no_search(
     audit: PreparedAudit, losses: NDArray[np.float64], remarks: tuple[str, ...]
 ) -> ModeSearch:
     """Return a search without any rule."""
+    if audit.compare and np.isnan(losses).any(axis=0).all():
+        search = search_changes(pl.DataFrame(), losses, audit.plan)[1]
+        return structs.replace(search, remarks=remarks)
     names = (WORSE, BETTER) if audit.compare else audit.outcomes
     outcomes = tuple(
         Coverage(

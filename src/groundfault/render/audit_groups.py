@@ -142,16 +142,8 @@ _MAX_ALIKE = 6
 """Slices named in one sentence."""
 
 CHANGE_ASSOCIATION = (
-    "A confirmed finding says that the two models differ on the slice: each example is compared "
-    "with itself, and the models swapped within examples say what chance does. Why they differ it "
-    "does not say. What was not among the candidates was not looked for."
-)
-
-
-SAMPLES_ASSOCIATION = (
-    "The two runs share no example, so single candidates are not tested. A mode says that failures "
-    "changed among examples that are alike in the columns of the table. In other ways they may "
-    "differ."
+    "A confirmed finding says that failures changed on the slice from one model to the other. Why "
+    "they changed it does not say. The test looked only for the candidates that are listed."
 )
 
 

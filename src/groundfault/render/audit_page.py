@@ -22,7 +22,6 @@ from groundfault.render import (
 from groundfault.render.audit_figures import draw_cuts, draw_safely, figures
 from groundfault.render.audit_groups import (
     CHANGE_ASSOCIATION,
-    SAMPLES_ASSOCIATION,
     FindingGroup,
     distinct,
     find_cut_column,
@@ -300,11 +299,7 @@ def _list_limits(outline: Outline, modes: ModeOutline | None) -> Iterator[Conten
     yield mode_page.list_search(modes) if modes is not None else None
     yield (
         words.clean(report.conclusion),
-        ASSOCIATION
-        if report.change is None
-        else SAMPLES_ASSOCIATION
-        if report.mode_search and report.mode_search.like_for_like
-        else CHANGE_ASSOCIATION,
+        ASSOCIATION if report.change is None else CHANGE_ASSOCIATION,
     )
     yield tables.detectable(report), tables.ineligible(report)
     if outline.unscored:

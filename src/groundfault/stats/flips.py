@@ -44,7 +44,7 @@ _LEAST = 0.002
 _TELLS = 0.95
 """Share of one run under a condition, and of all units under these conditions, from which a column
 counts as the run's name or date: using it, units would have no similar unit in the other run."""
-_MOST = 1000
+_MOST = 500
 """Number of conditions to predict rates from: the ones that divide the examples most evenly."""
 
 
@@ -338,19 +338,11 @@ class Samples:
         Number of examples without a similar one.
     """
 
-    def __init__(
-        self,
-        on: Bools,
-        losses: Floats,
-        second: Bools,
-        rng: np.random.Generator,
-    ) -> None:
+    def __init__(self, on: Bools, losses: Floats, second: Bools, rng: np.random.Generator) -> None:
         order = np.argsort(np.abs(on.mean(axis=1) - 0.5), kind="stable")
-        rows = on[np.sort(order[:_MOST])].astype(np.float64)
-        fold = rng.permutation(len(losses)) % _FOLDS
-        rest = losses - _predict(rows, losses, fold)
-        run = second.astype(np.float64)
-        chance = _predict(rows, run, fold)
+        rows = on[np.sort(order[:_MOST])].astype(np.float32)
+        fold, run = rng.permutation(len(losses)) % _FOLDS, second.astype(np.float64)
+        usual, chance = _predict(rows, np.stack([losses, run]), fold)
         known = 1 - np.mean((run - chance) ** 2) / max(run.var(), 1e-9)
         self.home = np.zeros(len(losses), dtype=np.int64)
         if known >= _LEAST:
@@ -358,6 +350,7 @@ class Samples:
             self.home = np.searchsorted(ends, chance)
         self.share = self._average(run)
         both = (self.share > 0) & (self.share < 1)
+        rest = losses - usual
         self.rest = np.where(both, rest - self._average(rest), 0.0)
         self.spread = np.where(both, self.share * (1 - self.share), 1.0)
         self.second, self.unlike = second, int((~both).sum())
@@ -404,18 +397,20 @@ class Samples:
         return drawn
 
 
-def _predict(rows: Floats, target: Floats, fold: NDArray[np.int64]) -> Floats:
-    """Return predictions for each example from other folds: ridge regression on conditions."""
-    found = np.empty((len(_PENALTIES), len(target)))
+def _predict(rows: NDArray[np.float32], targets: Floats, fold: NDArray[np.int64]) -> Floats:
+    """Return predictions of each target from other folds: ridge regression on conditions."""
+    found = np.empty((len(_PENALTIES), *targets.shape))
+    ones = np.concatenate([rows, np.ones((1, len(fold)), dtype=np.float32)])
+    whole, sums = ones @ rows.T, ones @ targets.T
     for f in range(_FOLDS):
         out = fold == f
-        kept = rows[:, ~out]
-        middle, mean = kept.mean(axis=1), float(target[~out].mean())
-        centred = kept - middle[:, None]
-        values, vectors = np.linalg.eigh(centred @ centred.T)
-        turned = vectors.T @ (centred @ (target[~out] - mean))
-        new = vectors.T @ (rows[:, out] - middle[:, None])
+        gram, cross = whole - ones[:, out] @ rows[:, out].T, sums - ones[:, out] @ targets[:, out].T
+        size = np.count_nonzero(~out)
+        middle, mean = gram[-1] / size, cross[-1] / size
+        values, vectors = np.linalg.eigh(gram[:-1] - size * np.outer(middle, middle))
+        turned = vectors.T @ (cross[:-1] - size * np.outer(middle, mean))
         for i, penalty in enumerate(_PENALTIES):
-            found[i, out] = mean + (turned / (np.maximum(values, 0) + penalty)) @ new
-    errors = ((found - target) ** 2).mean(axis=1)
-    return np.asarray(np.clip(found[errors.argmin()], 0, 1))
+            weights = vectors @ (turned / (np.maximum(values, 0) + penalty)[:, None])
+            found[i][:, out] = weights.T @ rows[:, out] + (mean - middle @ weights)[:, None]
+    best = ((found - targets) ** 2).mean(axis=2).argmin(axis=0)
+    return np.asarray(np.clip(found[best, np.arange(len(targets))], 0, 1))
