@@ -197,7 +197,7 @@ def test_numbers_that_are_none_are_not_taken_for_scores(tmp_path: Path) -> None:
     )
     (tmp_path / "map.toml").write_text(MAP)
     words = ["import", f"{tmp_path}/a.jsonl", "--map", f"{tmp_path}/map.toml", "--json"]
-    with pytest.raises(InputError, match=r"value 'NaN' \(1 such rows\) is no number"):
+    with pytest.raises(InputError, match=r"value 'NaN' \(1 in all\) is not a number"):
         CliRunner().invoke(cli, words, catch_exceptions=False)
     (tmp_path / "map.toml").write_text(MAP + '[statuses]\nNaN = "missing"\n')
     counts = json.loads(CliRunner().invoke(cli, words).output)["statuses"]

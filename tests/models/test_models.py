@@ -664,7 +664,7 @@ def test_records_that_do_not_replay(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "c.db") as connection:
         connection.execute("""UPDATE groundfault_calls SET asked = replace(asked, '"x"', '"y"')""")
     connection.close()
-    with pytest.raises(LedgerError, match="call 1 is not about what it says"):
+    with pytest.raises(LedgerError, match="call 1 has another question"):
         models.get(f"replay:{tmp_path / 'c.db'}")
 
 

@@ -240,7 +240,7 @@ def test_a_mapping_says_what_columns_and_words_mean(desk: Path):
     assert evidence.attributes == ("length",)
     Path("map.toml").write_text(MAP.replace("timeout", "late"))
     with pytest.raises(
-        InputError, match=r"value 'timeout' \(in 10 rows\) is not a number; give its meaning"
+        InputError, match=r"value 'timeout' \(10 in all\) is not a number; give its meaning"
     ):
         Evidence.from_logs("a.csv", map="map.toml")
 

@@ -116,8 +116,8 @@ def audit(
     """
     if not isinstance(evidence, Evidence | LazyEvidence):
         raise InputError(
-            f"an audit takes evidence, and this is a {type(evidence).__name__}: make evidence of "
-            "it by Evidence.from_table(table, id=..., outcome=...), or by Evidence.from_logs"
+            f"an audit takes evidence, not a {type(evidence).__name__}: make evidence by "
+            "Evidence.from_table(table, id=..., outcome=...) or Evidence.from_logs"
         )
     report_progress = listener(progress)
     candidates = None if candidates is None else list(candidates)

@@ -172,8 +172,8 @@ def _group(lazy: LazyEvidence, folder: Path, report_progress: Progress) -> Group
     varying = tuple(name for name in counter.find_schema() if name not in others)
     if roles.split in varying:
         raise InputError(
-            f"split column {roles.split!r} puts a group into both parts; one unit must be wholly "
-            "in one of them"
+            f"split column {roles.split!r} puts a group into both parts; all rows of a group must "
+            "be in the same part"
         )
     return GroupedEvidence(
         PolarsCounter(files), _name_roles(roles), source=lazy, varying=varying, statuses=statuses

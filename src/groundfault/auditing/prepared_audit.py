@@ -438,7 +438,7 @@ def number_strata(evidence: Evidence, within: Sequence[str], sizes: Ints | None)
         if name in (roles.outcome, roles.status, roles.split, *roles.post_outcome):
             raise InputError(
                 f"column {name!r} cannot be held fixed (within): it says how an example was scored "
-                "or split, not what it is like"
+                "or split"
             )
     table, varying = tabulate_units(evidence, list(dict.fromkeys(within)))
     if varying:
@@ -452,7 +452,7 @@ def number_strata(evidence: Evidence, within: Sequence[str], sizes: Ints | None)
     strata = np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
     if strata.max() + 1 == len(strata):
         raise InputError(
-            f"nothing is left to compare within {', '.join(map(repr, within))}: every unit has "
-            "values of its own"
+            f"no units are left to compare within {', '.join(map(repr, within))}: every unit has "
+            "different values"
         )
     return np.asarray(strata, dtype=np.int64)

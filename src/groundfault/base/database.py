@@ -136,11 +136,11 @@ class Connection:
         if newer or found - {"seq", *table.texts}:
             return "was written by a newer groundfault: use that one, or a later one"
         if trigger := next(self.execute(triggers, [table.name]), None):
-            return f"has the trigger {trigger.it!r}, which may drop or change what is written"
+            return f"has the trigger {trigger.it!r}, which may drop or change rows"
         if missing := [text for text in table.texts if text not in found]:
             return f"was altered: it lacks the column {missing[0]}"
         if table.unique not in {row.it for row in self.execute(unique, [table.name])}:
-            return f"was altered: nothing keeps two of its rows from having one {table.unique}"
+            return f"was altered: two of its rows may have the same {table.unique}"
         return ""
 
     def has(self, table: DatabaseTable) -> bool:
@@ -204,7 +204,7 @@ class Database:
         if url.scheme.startswith("postgresql"):
             if url.scheme in _POSTGRES:
                 return url
-            raise InputError(f"no such driver: {url.scheme}; write postgresql+psycopg://host/name")
+            raise InputError(f"unknown driver {url.scheme}; write postgresql+psycopg://host/name")
         file = url.path.removeprefix("/")
         if url.scheme != "sqlite" or url.netloc or file in ("", ":memory:"):
             raise InputError(

@@ -323,7 +323,7 @@ class Ledger:
                 trouble = f"event {number} is missing"
             elif row.previous != previous:
                 trouble = (
-                    f"event {number} does not follow event {number - 1}: one of them was "
+                    f"event {number} does not follow event {number - 1}: one of the two was "
                     "changed or replaced"
                 )
             elif row.hash != _hash(row):
@@ -339,7 +339,7 @@ def _refuse_another_look(before: Sequence[Event], body: Mapping[str, Any]) -> No
     last = before[-1]
     when = last.time[:16].replace("T", " ")
     if last.body.get("looked_at") == ALL:
-        what, again = "all these outcomes were looked at", "no holdout of them is fresh; to look"
+        what, again = "all these outcomes were looked at", "no holdout is fresh; to look"
     else:
         what, again = "the holdout of these outcomes was opened", "to open it"
     raise LedgerError(

@@ -106,7 +106,7 @@ def decode_json(text: str, where: str) -> Any:
     except RecursionError:
         raise InputError(f"{where} is JSON nested too deeply") from None
     except UnicodeEncodeError:
-        raise InputError(f"{where} holds half of a surrogate pair, which is no text") from None
+        raise InputError(f"{where} holds half of a surrogate pair, which is not text") from None
     except _Refusal as error:
         raise InputError(f"{where} {error}") from None
     except ValueError as error:

@@ -402,7 +402,7 @@ def read_outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Ser
         low, high = (f"{float(end):g}" for end in (loss.min(), loss.max()))  # type: ignore[arg-type]
         raise InputError(
             f"{where}: outcome {bad[roles.outcome][0]!r} of {roles.id}={bad[roles.id or ''][0]!r} "
-            f"({bad.height} such rows) is not in [0, 1]; for a score on a scale name its worst and "
+            f"({bad.height} in all) is not in [0, 1]; for a score on a scale name its worst and "
             f"best value, as in --scale {low} {high} (scale=({low}, {high}))"
         )
     if roles.positive_is_good:
@@ -450,7 +450,7 @@ def _read_statuses(frame: pl.DataFrame, roles: Roles, loss: pl.Series, where: st
             raise InputError(
                 f"{where}: status {unknown[roles.status][0]!r} of "
                 f"{roles.id}={unknown[roles.id or ''][0]!r} "
-                f"({unknown.height} such rows) is not one of {words}"
+                f"({unknown.height} in all) is not one of {words}"
             )
     else:
         status = pl.repeat(str(Status.SCORED), frame.height, eager=True).alias("status")
@@ -461,7 +461,7 @@ def _read_statuses(frame: pl.DataFrame, roles: Roles, loss: pl.Series, where: st
         why = (
             f"{where}: outcome {roles.outcome!r} is empty in {int(empty.sum())} of "
             f"{frame.height} rows, for example "
-            f"{roles.id}={frame.filter(empty)[roles.id or ''][0]!r}; say what that means"
+            f"{roles.id}={frame.filter(empty)[roles.id or ''][0]!r}; give their status"
         )
         others = ", ".join(one for one in UNSCORED if one != Status.MISSING)
         when = f"if they are missing, else {others} in its place; or name a status column"

@@ -149,7 +149,7 @@ class Record:
         # an edited prompt in the database would replay the answer to another question
         if question.hash != row.question:
             raise LedgerError(
-                f"the record {self.place} was altered: call {row.seq} is not about what it says"
+                f"the record {self.place} was altered: call {row.seq} has another question"
             )
         return Call(row.target, question, response, row.time)
 

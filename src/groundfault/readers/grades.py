@@ -161,7 +161,7 @@ def _ask_passes(outcome: str, words: pl.Series) -> None:
     when = f"if {first} alone is a pass; repeat --passes for each value that is one"
     choices = {f"--passes {quote(first)}": (f"passes=[{first!r}]", when)}
     raise DirectionError(
-        f"outcome {outcome!r} has {', '.join(seen)}, and only you know which of them are passes",
+        f"outcome {outcome!r} has {', '.join(seen)}, and only you know which values are passes",
         f"outcome={outcome!r}",
         choices,
     )

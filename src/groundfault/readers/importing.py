@@ -110,7 +110,7 @@ def read_logs(
     if scorers and disagreement:
         raise InputError("choose a scorer, or the disagreement of two, not both")
     if conflicts not in CONFLICTS:
-        raise InputError(f"conflicts={conflicts!r} is neither error nor keep")
+        raise InputError(f"conflicts={conflicts!r} must be error or keep")
     _require_places(sources)
     if len(sources) == 1 and (Path(sources[0]) / _CARD).is_file():
         return _read_directory(Path(sources[0]), scorers, disagreement, scale)

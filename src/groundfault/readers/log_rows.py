@@ -294,7 +294,7 @@ def _reconcile(
     if other_text.height and conflicts == "error":
         raise InputError(
             f"same id, other text: {_example(other_text, logs)}; if they are different examples, "
-            "conflicts='keep' (--conflicts keep) reads them as such; if they are one question in "
+            "keep them apart by conflicts='keep' (--conflicts keep); if they are one question in "
             "the words of two configurations, name these: base=LOGS new=LOGS"
         )
     if other_text.height:
@@ -356,7 +356,7 @@ def _require_one_result(rows: pl.DataFrame, logs: Sequence[LogRead]) -> None:
     if apart.height:
         raise InputError(
             f"the same answer, other result: {_example(apart, logs)}; the logs hold one run, which "
-            "was scored anew or edited: name one of them"
+            "was scored anew or edited: name only one log"
         )
 
 

@@ -153,7 +153,7 @@ class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         bad = words.filter(is_scored & value.is_null())
         if len(bad):
             raise InputError(
-                f"{where}: value {bad[0]!r} (in {len(bad)} rows) is not a number; give its meaning"
+                f"{where}: value {bad[0]!r} ({len(bad)} in all) is not a number; give its meaning"
                 " under [values] or [statuses] of the mapping"
             )
         value = pl.select(pl.when(is_scored).then(value)).to_series()
