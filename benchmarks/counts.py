@@ -1,12 +1,13 @@
 """An audit by counts: CPU seconds and memory of each engine, on one table that it does not read.
 
-    python benchmarks/counts.py [--rows 1000000] [--candidates 200] [--engines polars,duckdb]
+    python benchmarks/counts.py [--rows 1000000] [--candidates 200] [--engines polars,duckdb,spark]
 
 The table has 20 columns in Parquet files of a million rows. Each audit runs in a process of its
 own, up to its verdicts by holm (failure modes come from a sample and take the same whatever the
-rows). Seconds are those of all threads; polars has one, DuckDB as many as there are cores. All
-engines have to count the same. --groups draws rows in groups of four, which fail together, and
-audits the groups."""
+rows). Seconds are those of all threads; polars has one, DuckDB as many as there are cores. Spark
+runs on this machine: its seconds and memory include those of Java, and the bytes that its stages
+read and shuffle are printed. All engines have to count the same. --groups draws rows in groups of
+four, which fail together, and audits the groups."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from urllib.request import urlopen
 
 import numpy as np
 import polars as pl
@@ -28,6 +30,7 @@ import groundfault
 
 BATCH = 1_000_000
 LETTERS = np.array(list("abcdefgh"))
+BYTES = ("inputBytes", "shuffleReadBytes", "shuffleWriteBytes")
 THREADS = ("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 
 
@@ -73,6 +76,40 @@ def audit(folder: str, engine: str, candidates: int, group: str | None) -> str:
     return hashlib.sha256(repr(report.findings).encode()).hexdigest()
 
 
+def measure_java() -> tuple[float, float]:
+    """Return CPU seconds and largest memory, in GB, of the processes that this one started."""
+    stats = {
+        int(place.parent.name): place.read_text().rpartition(")")[2].split()
+        for place in Path("/proc").glob("[0-9]*/stat")
+    }
+    ours = {os.getpid()}
+    while more := {pid for pid, stat in stats.items() if int(stat[1]) in ours} - ours:
+        ours |= more
+    seconds = peak = 0.0
+    for pid in ours - {os.getpid()}:
+        seconds += sum(map(int, stats[pid][11:13])) / os.sysconf("SC_CLK_TCK")
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            peak += int(line.split()[1]) / 2**20 if line.startswith("VmHWM") else 0
+    return seconds, peak
+
+
+def describe_stages() -> str:
+    """Return what Spark says of its stages, before it stops."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    if session is None:
+        return "no session"
+    place = f"{session.sparkContext.uiWebUrl}/api/v1/applications"
+    with urlopen(place) as reply:
+        name = json.load(reply)[0]["id"]
+    with urlopen(f"{place}/{name}/stages?status=complete") as reply:
+        stages = json.load(reply)
+    told = {key: sum(stage[key] for stage in stages) for key in ("numTasks", *BYTES)}
+    sizes = ", ".join(f"{key} {told[key]:,}" for key in BYTES)
+    return f"{len(stages)} stages, {told['numTasks']} tasks, {sizes}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
@@ -86,7 +123,11 @@ def main() -> None:
         start = time.process_time()
         answer = audit(folder, engine, options.candidates, "unit" if options.groups else None)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        print(json.dumps([time.process_time() - start, peak, answer]))
+        seconds, told = time.process_time() - start, ""
+        if engine == "spark":
+            told, (more, beside) = describe_stages(), measure_java()
+            seconds, peak = seconds + more, peak + beside
+        print(json.dumps([seconds, peak, answer, told]))
         return
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "parquet"
@@ -103,8 +144,8 @@ def main() -> None:
             out = subprocess.run(
                 command, env=place_of_threads, stdout=subprocess.PIPE, text=True, check=True
             ).stdout
-            seconds, peak, answer = json.loads(out.splitlines()[-1])
-            print(f"{engine:8} {seconds:7.1f} CPU s {peak:6.2f} GB", flush=True)
+            seconds, peak, answer, told = json.loads(out.splitlines()[-1])
+            print(f"{engine:8} {seconds:7.1f} CPU s {peak:6.2f} GB {told}", flush=True)
             answers.add(answer)
         print("all engines give the same findings" if len(answers) == 1 else "FINDINGS DIFFER")
 
