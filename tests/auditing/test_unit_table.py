@@ -67,7 +67,7 @@ def test_strata_join_columns_and_sizes_and_a_missing_value_is_one() -> None:
         ("colour", "there is no column 'colour'"),
         ("error", "says how an example was scored"),
         ("row", "differs between rows of one group"),
-        ("group", "every unit has values of its own"),
+        ("group", "every unit has different values"),
     ],
 )
 def test_columns_that_cannot_be_held_fixed(column: str, message: str) -> None:
