@@ -120,7 +120,11 @@ def study(
                 (name, place, rule, reducer, changes, draw)
             )
             for name, place in there.items()
-            for rule in (*_RULES, _HALVES, *([_LEFT_OUT] if draw == 0 else []))
+            for rule in (
+                *_RULES,
+                *([_HALVES] if draw == 0 or not quick else []),
+                *([_LEFT_OUT] if draw == 0 else []),
+            )
         }
         for draw in range(draws)
     ]

@@ -42,6 +42,24 @@ def test_a_planted_rule_is_a_leaf_with_the_models_that_fail_in_it() -> None:
     assert all(set(one.models) <= {"m00", "m01"} for one in leaves)
 
 
+def test_a_leaf_leaves_out_examples_that_all_models_pass() -> None:
+    base, rng = draw(2, models=10, examples=600), np.random.default_rng(3)
+    task = np.where(np.arange(600) % 4 == 0, "kin", "sums")
+    steps = rng.integers(1, 4, 600)
+    passed, kin = base.passed.copy(), task == "kin"
+    passed[kin] = 1
+    passed[kin & (steps == 3), 0] = 0
+    table = pl.DataFrame({"task": task, "steps": steps, "noise": rng.integers(0, 5, 600)})
+    names = base.examples, base.models
+    matrix = Matrix(*names, passed, base.trials, attributes=table)
+    (leaf,) = [one for one in find_leaves(matrix, matrix, Settings()) if "m00" in one.models]
+    # to the search "task is kin" is as good: among those that one model fails, all have three steps
+    assert (leaf.holds == (kin & (steps == 3))).all()
+    assert "task" in leaf.rule
+    assert "steps" in leaf.rule
+    assert leaf.models == ("m00",)
+
+
 def test_without_attributes_there_are_clusters_alone() -> None:
     matrix = Matrix(*(getattr(draw(1), name) for name in "examples models passed trials".split()))
     assert find_leaves(matrix, matrix, Settings()) == []

@@ -12,6 +12,8 @@ import polars as pl
 from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.core.columns import Kind, profile
 from groundfault.core.rules import Rule
+from groundfault.modes.condition import Condition
+from groundfault.modes.conditions import list_conditions
 from groundfault.modes.find import find_modes
 from groundfault.stats.multiple import holm
 from groundfault.stats.stratified_tail import log_tail
@@ -23,6 +25,10 @@ _READ = (Kind.FLAG, Kind.NUMBER, Kind.LABEL, Kind.TEXT)
 _CLASSES = 20
 # overlap from which two models' rules are one leaf: two thirds, as of rules in one place
 _SAME = 2 / 3
+# share of a rule's failures that a narrower one keeps: fewer would name a part of the mode
+_KEPT = 0.75
+# level, over all conditions, at which failures are rarer among the examples that one leaves out
+_RARER = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +76,10 @@ def find_leaves(matrix: Matrix, shown: Matrix, settings: Settings) -> list[Leaf]
     models, and models as able, fail. Given these, one ability a model and two parameters an item
     leave the failures of a model exchangeable, so that the search's bars hold: at most with
     probability `Settings.level` any rule of the lists of all models is named where these explain
-    all. Further models of a leaf are tested by the same conditional test (Mantel and Haenszel 1959,
-    doi:10.1093/jnci/22.4.719), Holm-adjusted over all leaves and models, at the same level.
+    all. A rule gets one more condition if its p-value is at most the level over all models and
+    rules of so many conditions. Further models of a leaf are tested by the same conditional test
+    (Mantel and Haenszel 1959, doi:10.1093/jnci/22.4.719), Holm-adjusted over all leaves and models,
+    at the same level.
     Abilities are cut in two, so it holds approximately; simulated worlds show how far.
     """
     table = select_attributes(matrix)
@@ -89,10 +97,14 @@ def find_leaves(matrix: Matrix, shown: Matrix, settings: Settings) -> list[Leaf]
         strata=classes,
         shared=False,
     )
-    found = [
-        Leaf(mode.rule, mode.meaning, (mode.outcome,), _evaluate(mode.rule, table), mode.p_marginal)
-        for mode in sorted(modes, key=lambda mode: mode.p_marginal)
-    ]
+    conditions = list_conditions(table)
+    found = []
+    for mode in sorted(modes, key=lambda mode: mode.p_marginal):
+        holds, own = _evaluate(mode.rule, table), failures[:, matrix.models.index(mode.outcome)]
+        leaf = Leaf(mode.rule, mode.meaning, (mode.outcome,), holds, mode.p_marginal)
+        # Bonferroni over the models and the rules with one condition more
+        rules = len(matrix.models) * float(len(conditions)) ** (len(mode.conditions) + 1)
+        found.append(_narrow(leaf, conditions, own, classes, settings.level / rules))
     leaves = _add_models(_merge(found), matrix.models, failures, classes, settings.level)
     rows = [matrix.places[name] for name in shown.examples]
     return [replace(leaf, holds=leaf.holds[rows]) for leaf in leaves if leaf.holds[rows].any()]
@@ -136,6 +148,32 @@ def classify_difficulty(failures: Floats) -> Ints:
         rows = share == one
         middle[rows] = mean_ability[rows] > np.median(mean_ability[rows])
     return np.unique(2 * share + middle, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _narrow(
+    leaf: Leaf, conditions: Sequence[Condition], failures: Floats, classes: Ints, bar: float
+) -> Leaf:
+    """Add the condition, if any, that leaves out examples which the model hardly fails.
+
+    Examples that all models pass are classes of their own and say nothing there, so that the search
+    cannot tell a rule from one that has many of them beside.
+    """
+    rows = np.flatnonzero(leaf.holds & ~np.isnan(failures))
+    narrow, least = leaf, _RARER / len(conditions)
+    one_class = np.zeros(len(rows), dtype=np.int64)
+    for condition in conditions:
+        holds = leaf.holds & condition.units.unpack()
+        kept = failures[rows] @ holds[rows] >= _KEPT * failures[rows].sum()
+        if not kept or f'"{condition.column}"' in leaf.rule:
+            continue
+        p = _test(holds[rows], failures[rows], one_class)
+        if p < least and _test(holds, failures, classes) <= bar:
+            meaning = f"{leaf.meaning} and {condition.meaning}"
+            narrow = replace(
+                leaf, rule=f"{leaf.rule} AND {condition.rule}", meaning=meaning, holds=holds
+            )
+            least = p
+    return narrow
 
 
 def _evaluate(rule: str, table: pl.DataFrame) -> Bools:
