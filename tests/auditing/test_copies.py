@@ -112,7 +112,7 @@ def test_texts_that_differ_by_form_or_by_little_are_copies() -> None:
     assert audited.hints[0].startswith("100 of 200 examples repeat another under a new id")
     # a case takes --group only when it is begun
     assert audited.hints[0].endswith(
-        "--group id takes each for a unit (in a case, where it is begun: case new)"
+        "if they are no copies, add --group id (of a case, to case new)"
     )
 
 

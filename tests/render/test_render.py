@@ -233,7 +233,7 @@ def test_page_says_all_that_the_report_holds(hostile: Report) -> None:
     assert "Holdout opened 2 times, with 2 candidate libraries" in text
     assert "10 observations could not be scored" in text
     assert "not a probability of being true" in text
-    assert "It is not a cause" in text
+    assert "not a cause" in text
     assert "min_on" in text
     assert "too few units with the property" in text
 

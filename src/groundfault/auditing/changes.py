@@ -188,8 +188,8 @@ def conclude(least: float | None, prevalence: float) -> str:
     if least is None:
         return f"This comparison is too small to find any change {where} four times in five."
     return (
-        f"A change of at least {100 * least:.3g} points {where} would have been found four times "
-        "in five; smaller changes may be missed."
+        f"A change of at least {100 * least:.3g} points {where} is found four times in five. "
+        "Smaller changes may be missed."
     )
 
 

@@ -147,11 +147,11 @@ def _about_copies(results: AuditResults) -> Iterator[str]:
         overrule = (
             ""
             if evidence.roles.numbered
-            else f"; --group {ids} takes each for a unit (in a case, where it is begun: case new)"
+            else f"; if they are no copies, add --group {ids} (of a case, to case new)"
         )
         yield (
             f"{examples - evidence.unit_count} of {examples} examples repeat another under a new "
-            f"id, exactly or nearly: copies count as one unit, {evidence.unit_count} in all"
+            f"id, exactly or nearly: copies count once, so {evidence.unit_count} examples are left"
             f"{overrule}"
         )
 
@@ -321,8 +321,8 @@ def _about_unscored_rows(results: AuditResults) -> Iterator[str]:
         rows = ", ".join(f"{n} {status}" for status, n in unscored.items())
         where = "" if isinstance(audit, CountedAudit) else _say_where_unscored(audit.evidence)
         yield (
-            f"{rows}: not scored, in no failure rate; the findings say whether their verdict "
-            f"depends on it{where}"
+            f"{rows}: not scored, and in no failure rate; each finding says whether its verdict "
+            f"depends on them{where}"
         )
 
 

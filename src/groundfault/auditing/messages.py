@@ -280,8 +280,8 @@ def write_conclusion(
     if mdl is None:
         return f"{head}This audit is too small to find a rule that holds for {where}."
     return (
-        f"{head}A rule that holds for {where} and fails at least {100 * mdl:.3g} points more often "
-        "than the rest would have been found four times in five; smaller differences may be missed."
+        f"{head}A candidate that matches {where} is found four times in five if it fails at least "
+        f"{100 * mdl:.3g} points more often than the rest. Smaller differences may be missed."
     )
 
 

@@ -35,8 +35,8 @@ from groundfault.render.mode_words import ModeOutline
 from groundfault.render.page import Code
 
 ASSOCIATION = (
-    "A confirmed finding is an association: failures are more, or less, frequent on the slice than "
-    "off it. It is not a cause. What was not among the candidates was not looked for."
+    "A confirmed finding is an association, not a cause: failures are more, or less, frequent on "
+    "the slice than off it. Only the candidates were tested."
 )
 SELECTED = (
     "Differences on discovery are the largest of many, so they are too large on average (the "
@@ -458,7 +458,7 @@ def describe_sensitivity(finding: Finding) -> str:
         for key, verdict in (finding.sensitivity or {}).items()
     }
     if set(verdicts.values()) == {words.VERDICTS[finding.verdict]}:
-        return "the same verdict, had all unscored observations failed or all passed"
+        return "the same verdict if all unscored answers had failed, or all had passed"
     return "; ".join(
         f"{verdict}, had all {key.removeprefix('all_')}" for key, verdict in verdicts.items()
     )

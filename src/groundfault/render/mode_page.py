@@ -194,9 +194,9 @@ def list_search(outline: ModeOutline) -> Iterator[Content]:
     needed = {"Failure rate" if outline.changes is None else "Rise of failures": search.detectable}
     needed |= {_KINDS[kind]: rates for kind, rates in search.detectable_by.items()}
     power = tabulate(
-        "What a rule had to reach to be named four times in five",
+        "The failure rate that a rule needed to be found four times in five",
         search.detectable,
-        Number(f"Holds for this share of {unit}", lambda share: words.level(float(share))),
+        Number(f"Matches this share of {unit}", lambda share: words.level(float(share))),
         *(Number(name, partial(_write_rate, rates)) for name, rates in needed.items()),
     )
     kinds = NAMES | SETS
@@ -213,7 +213,7 @@ def list_search(outline: ModeOutline) -> Iterator[Content]:
 
 def _write_rate(rates: Mapping[str, float | None], share: str) -> str:
     rate = rates.get(share)
-    return "none would do" if rate is None else words.rate(rate)
+    return "not found" if rate is None else words.rate(rate)
 
 
 def make_section(outline: ModeOutline) -> Section:

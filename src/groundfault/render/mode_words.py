@@ -299,12 +299,11 @@ class ModeOutline:
                 how, swapped = "Validated by simulation", "which run an example is in is permuted "
                 swapped += f"among {self.report.unit}s that are alike in the columns of the table"
             return (
-                f"Family-wise error at most {level}{first_look}, for each of the two lists, over "
-                "every rule that could have been listed and the overall change. "
-                f"{how}: {swapped}. That a rule changed unlike "
-                "the rest is a second claim at the same level, validated by simulation. A "
-                "mode is a rule under which failures changed, which is not to say that the rule is "
-                "the cause."
+                f"The chance that a list contains a rule without a change is at most {level}"
+                f"{first_look}, for each of the two lists, over all possible rules and the overall "
+                f"change. {how}: {swapped}. That a rule changed unlike the rest is a second claim "
+                "at the same level, validated by simulation. A rule is an association, and not a "
+                "cause."
             )
         if self.search.searched is not None:
             return (
@@ -315,22 +314,22 @@ class ModeOutline:
                 "tested one after the other, up to the first that did not stand. " + PROOF
             )
         return (
-            f"Failure modes: family-wise error at most {level} over all rules that could have been "
-            f"listed{first_look}, for each of two claims: that failures are more frequent inside, "
-            f"{self._promise}, and that a mode adds something to those before it, which is "
-            f"validated by simulation. They are tested on all {self.report.unit}s without a "
-            "holdout, which is allowed because the rules were fixed by attributes and texts before "
-            f"any outcome was read{self._mined}. " + PROOF
+            "Each failure mode makes two claims. First, failures are more frequent inside the "
+            f"rule: the chance that any listed rule is false is at most {level}, over all rules "
+            f"that could have been listed{first_look}{self._promise}. Second, the mode adds "
+            "failures to the modes before it, at the same level, validated by simulation. All "
+            f"{self.report.unit}s test both, because columns and texts fixed the possible rules, "
+            f"and not outcomes{self._mined}. " + PROOF
         )
 
     @property
     def _promise(self) -> str:
         """Return the assumption of the first claim."""
         if self.search.bars == "bonferroni":
-            return "which is exact"
+            return " (exact)"
         return (
-            "which assumes that columns that have nothing to do with failing go together in the "
-            "same way among failures and passes (exact without that: --bars bonferroni)"
+            ", if columns that are unrelated to failing go together in the same way among "
+            "failures and passes (--bars bonferroni needs no such assumption)"
         )
 
     @property
