@@ -41,7 +41,7 @@ class GroundfaultError(Exception):
 
 
 class InputError(GroundfaultError, ValueError):
-    """Evidence cannot be read as given. Fix the named file, column or value and run again; nothing
+    """Evidence cannot be read as given. Fix the named file, column or value and run again; no file
     was written.
     """
 
@@ -120,7 +120,7 @@ def require_name(
 
 
 def describe_missing(path: Path) -> str:
-    """Return that a file is not there, with the name in its folder that is most like it.
+    """Return a message about a missing file, with the most similar name in its folder.
 
     Examples
     --------

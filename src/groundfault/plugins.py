@@ -28,11 +28,10 @@ Engine: `Counter`, group ``groundfault.engines``
     Made of a tuple of Parquet files, with two methods, ``counts(rules, by)`` and
     ``evaluate(expressions, where)``, and ``find_schema()``. Beside it `CellCounts`.
 
-All kinds raise `InputError`, `PlanError`, `RuleError` and `MissingExtraError`. What each plug-in
-has to satisfy is tested by ``check_finder``, ``check_judge``, ``check_reader``, ``check_policy``,
-``check_exporter`` and ``check_counter`` of `groundfault_lab.testing`. CONTRIBUTING.md has a
-complete example of each kind but engines, of which `groundfault.engines.polars_files` is the
-shortest.
+All kinds raise `InputError`, `PlanError`, `RuleError` and `MissingExtraError`. To test a plug-in,
+use ``check_finder``, ``check_judge``, ``check_reader``, ``check_policy``, ``check_exporter`` and
+``check_counter`` of `groundfault_lab.testing`. CONTRIBUTING.md has a complete example of each kind
+except engines; `groundfault.engines.polars_files` is the shortest engine.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """A pytest plugin: the cases of a test suite as a table that `groundfault audit` reads.
 
 ``pytest --groundfault FILE`` writes a row for each test that is marked ``groundfault``: whether it
-failed, and its parameters and the mark's own words as what describes it. A test that could not be
-run, or that ended in another exception than a failed assertion, has no outcome: it is kept apart
-from a failure. Nothing but the standard library is imported until the table is written, since
-pytest loads every plug-in that is installed.
+failed, and its parameters and the mark's keywords as attributes. A test that could not run, or that
+ended in another exception than a failed assertion, has no outcome and does not count as a failure.
+Only the standard library is imported until the table is written, since pytest loads every installed
+plug-in.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if Path(name).suffix not in _KINDS:
         raise pytest.UsageError(f"--groundfault {name}: end the name in {', '.join(_KINDS)}")
-    # the workers of pytest-xdist send their reports to the process that has none above it
+    # the workers of pytest-xdist send their reports to the main process
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Results(Path(name)), "groundfault results")
 
@@ -56,7 +56,7 @@ def pytest_runtest_makereport(
     report = yield
     if item.get_closest_marker("groundfault") and item.config.getoption("--groundfault"):
         error = call.excinfo.value if call.excinfo else None
-        # what a test asserts is the model's; any other exception is the evaluation's
+        # a failed assertion is the model's failure; any other exception is the evaluation's
         failed = isinstance(error, AssertionError | pytest.fail.Exception)
         lines = call.excinfo.exconly(tryshort=True).splitlines() if call.excinfo else []
         case = {"columns": _describe(item), "failed": failed, "reason": lines[0] if lines else None}

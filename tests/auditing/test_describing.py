@@ -189,7 +189,7 @@ def test_a_person_may_decide_again(record: Path, tmp_path: Path) -> None:
         replay(record, sheet=sheet)
     sheet.write_text("text,description,holds\nanother text,another,yes\n")
     model = make_written_model()
-    with pytest.raises(InputError, match="none of those that were written"):
+    with pytest.raises(InputError, match="differs from the written sheet"):
         groundfault.describe(read_questions(), model, sheet=sheet, settings=TWO_ROUNDS)
     assert len(model.prompts) == 6, "a sheet that cannot be read costs no annotation"
 

@@ -35,12 +35,12 @@ def test_decisions_come_back_and_blanks_are_missing(tmp_path: Path, delimiter: s
 def test_what_is_not_of_the_sheet_is_refused(tmp_path: Path) -> None:
     place = tmp_path / "sheet.csv"
     write_sheet(place, TEXTS, LINES)
-    with pytest.raises(InputError, match="row 3: the description is none of those"):
+    with pytest.raises(InputError, match="row 3: the description differs from"):
         read_sheet(place, TEXTS, ["it is a formula", "it is short"])
     fill(place, "perhaps", *[""] * 5)
     with pytest.raises(InputError, match="row 2: holds is 'perhaps'; write yes or no"):
         read_sheet(place, TEXTS, LINES)
-    with pytest.raises(InputError, match="row 2: the text is none of those"):
+    with pytest.raises(InputError, match="row 2: the text differs from"):
         read_sheet(place, TEXTS[1:], LINES)
     place.write_text("text,holds\n")
     with pytest.raises(InputError, match="is it the right file"):

@@ -1,8 +1,8 @@
 """Descriptions by a language model: proposed in words, and decided for every example blindly.
 
-`propose_descriptions` asks what failing examples have in common, `annotate` whether a description
-holds for an example, and a `DescriptionColumn` makes of the decisions a property like any other.
-`groundfault.describe` joins them."""
+`propose_descriptions` asks for common traits of failing examples, `annotate` asks whether a
+description holds for an example, and a `DescriptionColumn` turns the decisions into a property of
+examples. `groundfault.describe` joins these steps."""
 
 from __future__ import annotations
 

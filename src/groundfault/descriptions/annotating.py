@@ -33,7 +33,7 @@ from groundfault.stats import agreement as rating
 Marks = NDArray[np.int64]
 
 MISSING = rating.MISSING
-"""A mark where nobody decided."""
+"""The mark for a missing decision."""
 
 _MAX_STATEMENTS = 20  # in one question: more are several questions
 _TOKENS = 7  # of one decision in a reply, about
@@ -52,13 +52,13 @@ class DescriptionAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     annotator : str
         The second annotator; the first one's name if it is the same model, asked again.
     checked, agreed : int
-        Examples that both decided, drawn at random, and those on which they decided alike.
+        Random examples that both decided, and the number of these with equal decisions.
     interval : pair of float, or None
-        Wilson's, of the share, at 95%; None where nothing was checked.
+        Wilson's interval of the share, at 95%; None without checked examples.
     kappa : float or None
-        Cohen's: beyond what their habits alone make alike; None where it is not defined.
+        Cohen's kappa: agreement beyond chance; None if it is undefined.
     kappa_interval : pair of float, or None
-        From resampled examples, at 95%; None where they are too few, or all alike.
+        From resampled examples, at 95%; None if the examples are too few or all equal.
     """
 
     annotator: str
@@ -76,9 +76,9 @@ class Annotation:
     Attributes
     ----------
     marks : int array, shape (texts, descriptions)
-        1 where a description holds, 0 where not, `MISSING` where nobody decided.
+        1 if a description holds, 0 if not, `MISSING` without a decision.
     replies : dict of str to int
-        How many replies were read, unparsed, refused or errors.
+        Numbers of replies that were read, unparsed, refused or errors.
     """
 
     marks: Marks
@@ -94,23 +94,23 @@ def annotate(
     seed: int = 0,
     repeat: int = 0,
 ) -> Annotation:
-    """Return decide for each text whether each description holds.
+    """Decide for each text whether each description holds.
 
-    The annotator sees the text and descriptions, real ones and controls mixed: no outcome, nothing
-    of other texts, and not how a description came about. A text whose reply cannot be read, after
-    it was asked for once more, has no mark from it.
+    The annotator sees the text and a mix of real and control descriptions. It does not see
+    outcomes, other texts or the origin of a description. A text whose reply cannot be read, even
+    after asking once more, gets no marks from this reply.
 
     Parameters
     ----------
     texts : sequence of str
-        Of each its first 4,000 characters are shown.
+        The annotator sees the first 4,000 characters of each text.
     descriptions : sequence of ExampleDescription
-        Those that owe something to outcomes stand in questions of their own: what an annotator
-        decides on a description may depend on those beside it, and so on their origin.
+        Descriptions proposed from outcomes are asked in separate questions, because decisions may
+        depend on the other descriptions in a question, and so on their origin.
     target : Target
     budget : CallBudget
     seed : int
-        Of the order of the descriptions; sent to the model too.
+        Seed for the order of the descriptions; also sent to the model.
     repeat : int
         Another number asks the same model again.
 
@@ -136,7 +136,7 @@ def annotate(
 def estimate_annotation(
     texts: Sequence[str], descriptions: Sequence[ExampleDescription]
 ) -> CallEstimate:
-    """Estimate the cost of `annotate` if nothing is on record and every reply can be read."""
+    """Estimate the cost of `annotate` without recorded replies, if every reply can be read."""
     blocks = _deal(descriptions, 0)
     requests = _make_requests(texts, descriptions, blocks, 0, 0)
     return CallEstimate.of((request.question for request in requests), _size_reply(blocks))
@@ -154,7 +154,7 @@ def grade_texts(
 
 
 def _deal(descriptions: Sequence[ExampleDescription], seed: int) -> list[Places]:
-    """Return places of the descriptions that are asked about together, in the order of asking."""
+    """Return places of the descriptions to ask about together, in order."""
     owing = np.array([one.owes_outcomes for one in descriptions], dtype=np.bool_)
     order = stream(seed, "order of descriptions").permutation(len(descriptions))
     sides = [order[owing[order]], order[~owing[order]]]
@@ -174,11 +174,11 @@ def measure_agreement(
     Parameters
     ----------
     first, second : int array, shape (texts, descriptions)
-        Of texts drawn at random, on which the intervals rest.
+        Decisions on random texts, as the intervals assume.
     annotator : str
-        Who made the second.
+        Name of the second annotator.
     seed : int
-        Of the resampled intervals.
+        Seed of the resampled intervals.
     """
     for place, pair in enumerate(zip(first.T, second.T, strict=True)):
         rng = stream(seed, "agreement of annotators", place)
@@ -210,7 +210,7 @@ def _make_requests(
 
 
 def _size_reply(blocks: Sequence[Places]) -> int:
-    """Return tokens of a reply about the largest block."""
+    """Return the tokens of a reply about the largest block."""
     return max(map(len, blocks), default=0) * _TOKENS
 
 
@@ -228,7 +228,7 @@ def _read(count: int, text: str) -> list[int]:
 
 
 def write_sheet(path: str | Path, texts: Sequence[str], descriptions: Sequence[str]) -> None:
-    """Write a CSV sheet with a row for each text and description, and no decision.
+    """Write a CSV sheet with a row for each text and description, without decisions.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def write_sheet(path: str | Path, texts: Sequence[str], descriptions: Sequence[s
 
 
 def read_sheet(path: str | Path, texts: Sequence[str], descriptions: Sequence[str]) -> Marks:
-    """Read the decisions on a sheet, shape (texts, descriptions); `MISSING` where a cell is empty.
+    """Read the decisions on a sheet, shape (texts, descriptions); `MISSING` for an empty cell.
 
     Parameters
     ----------
@@ -257,8 +257,8 @@ def read_sheet(path: str | Path, texts: Sequence[str], descriptions: Sequence[st
     Raises
     ------
     InputError
-        If the file cannot be read, a row is not of what was written, or a decision is neither yes
-        nor no. Nothing of the sheet counts then.
+        If the file cannot be read, a row has another text or description than the written sheet, or
+        a decision is not yes or no. The whole sheet is then refused.
     """
     rows = {_fold(text): i for i, text in enumerate(texts)}
     columns = {_fold(text): j for j, text in enumerate(descriptions)}
@@ -270,7 +270,7 @@ def read_sheet(path: str | Path, texts: Sequence[str], descriptions: Sequence[st
         if None in place:
             what = "text" if place[0] is None else "description"
             raise InputError(
-                f"{where}: the {what} is none of those that were written; change only the column "
+                f"{where}: the {what} differs from the written sheet; change only the column "
                 "'holds', and describe as then (same source, seed and --check)"
             )
         word = decision.strip().casefold()
@@ -281,7 +281,7 @@ def read_sheet(path: str | Path, texts: Sequence[str], descriptions: Sequence[st
 
 
 def _fold(text: str) -> str:
-    """Return a text as any spreadsheet gives it back.
+    """Return a text in the form that any spreadsheet keeps.
 
     An apostrophe before a formula, its line ends.
     """
@@ -298,21 +298,21 @@ _UNNAMED = ExampleDescription("it is an example", ("named",))
 
 @dataclass(frozen=True, eq=False)
 class DescriptionColumn(FittedColumn):
-    """A column that tells where a description holds; ``function`` is ``description``.
+    """A column of the examples on which a description holds; ``function`` is ``description``.
 
     Attributes
     ----------
     description : ExampleDescription
     annotator : str
-        Who decided.
+        The annotator.
     prompt : str
-        SHA-256 of the wording that asked.
+        SHA-256 of the wording of the question.
     keys : uint64 array, shape (texts,)
-        Hashes of the texts that were decided on, ascending: the texts themselves are not kept.
+        Hashes of the texts with a decision, ascending: the texts themselves are not kept.
     holds : bool array, shape (texts,)
     agreement : DescriptionAgreement, optional
-        Of a second annotator. It is no part of the column's name: a check that comes later leaves
-        the candidate the same.
+        Agreement of a second annotator. It is not part of the column's name, so a later check does
+        not change the candidate.
     """
 
     description: ExampleDescription = _UNNAMED
@@ -338,12 +338,12 @@ class DescriptionColumn(FittedColumn):
     ) -> DescriptionColumn:
         """Return the column of an annotator's decisions on texts.
 
-        Those without a mark are left out.
+        Texts without a mark are left out.
 
         Parameters
         ----------
         columns : sequence of str
-            Which the texts show; see `show_texts`.
+            Columns in the texts; see `show_texts`.
         description : ExampleDescription
         annotator, prompt : str
         texts : sequence of str
@@ -368,7 +368,7 @@ class DescriptionColumn(FittedColumn):
         return f"{SOURCE}_{digest.hexdigest()[:16]}"
 
     def apply(self, frame: pl.DataFrame) -> pl.Series:
-        """Return whether it holds for each row; NULL for a text without a decision.
+        """Return whether the description holds for each row; NULL without a decision.
 
         Raises
         ------
@@ -426,7 +426,7 @@ class DescriptionColumn(FittedColumn):
 
 
 def show_texts(frame: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
-    """Return the text shown of each row: one column, or several under their names; NULL for none.
+    """Return the text to show for each row: one column, or several under their names; or NULL.
 
     Raises
     ------

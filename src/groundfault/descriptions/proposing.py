@@ -36,7 +36,7 @@ ARMS: dict[Arm, str] = {
     "shuffled": "from shuffled outcomes (control)",
     "named": "by you",
 }
-"""How a description came about: whoever proposed it saw outcomes, none, or false ones."""
+"""Origins of a description: its proposer saw true outcomes, no outcomes, or shuffled ones."""
 
 MAX_LENGTH = 200
 """Characters of a description."""
@@ -48,22 +48,22 @@ _TOKENS = 40  # of one description in a reply, about
 
 @dataclass(frozen=True)
 class ProposingSettings:
-    """The settings with which descriptions are asked for.
+    """The settings of questions for descriptions.
 
     Attributes
     ----------
     arms : tuple of str
-        Of `ARMS`, but ``named``.
+        Arms from `ARMS`, except ``named``.
     rounds : int
-        Questions in each arm, each with examples of its own.
+        Questions in each arm, each with its own examples.
     examples : int
         Failing examples in one question, and as many passing ones; without outcomes, twice as many
         drawn at random.
     count : int
-        Most descriptions in one reply.
+        Largest number of descriptions in one reply.
     runs : bool
-        Whether what happens in runs is described, from their steps or answers, and not the
-        examples. What is true of runs says how they fail, and is no rule.
+        Whether to describe behaviour in runs, from their steps or answers, instead of examples. A
+        description of runs says how they fail, and is not a rule.
 
     Raises
     ------
@@ -95,9 +95,9 @@ class ExampleDescription:
     Attributes
     ----------
     text : str
-        One line that prints, of at most `MAX_LENGTH` characters.
+        One printable line of at most `MAX_LENGTH` characters.
     arms : tuple of str
-        Every way in which it came about, in the order of `ARMS`.
+        All its origins, in the order of `ARMS`.
 
     Raises
     ------
@@ -118,24 +118,23 @@ class ExampleDescription:
 
     @property
     def owes_outcomes(self) -> bool:
-        """Return whether it came about by a look at outcomes, true or shuffled ones, alone."""
+        """Return whether all its proposers looked at outcomes, true or shuffled ones."""
         return not {"blind", "named"} & set(self.arms)
 
 
 @dataclass(frozen=True)
 class DescribingCost:
-    """The most that describing may cost without any recorded reply.
+    """An upper bound of the cost of describing, without recorded replies.
 
-    A reply that cannot be read is asked for once more, and a call that fails is made again: neither
-    is counted here.
+    Repeated questions after unreadable replies and failed calls are not counted.
 
     Attributes
     ----------
     proposals, annotations, checks : CallEstimate
-        To propose descriptions, to decide on examples, and to have a second model decide again.
-        Descriptions are taken to be as many and as long as they may be.
+        Cost to propose descriptions, to decide on examples, and to let a second model decide again,
+        for the most and longest descriptions allowed.
     examples, check : int
-        Distinct texts that are decided on, and texts that are decided on again.
+        Distinct texts to decide on, and texts to decide on again.
     """
 
     proposals: CallEstimate
@@ -174,27 +173,27 @@ def propose_descriptions(
     settings: ProposingSettings,
     seed: int = 0,
 ) -> tuple[list[ExampleDescription], dict[str, dict[str, int]]]:
-    """Ask for descriptions in every arm, from discovery examples alone.
+    """Ask for descriptions in every arm, only from discovery examples.
 
     Parameters
     ----------
     texts : sequence of str
-        The texts shown of discovery examples, each once.
+        The texts of discovery examples, each once.
     failing : bool array, shape (texts,)
-        The arm ``blind`` does not read them; ``shuffled`` reads them in a random order, which tells
-        no more than how many there are.
+        The arm ``blind`` does not read this; ``shuffled`` reads it in a random order, which reveals
+        only the number of failures.
     target : Target
     budget : CallBudget
     settings : ProposingSettings
     seed : int
-        Of the draws; sent to the model too.
+        Seed of the draws; also sent to the model.
 
     Returns
     -------
     descriptions : list of ExampleDescription
-        Each once, ignoring case; a description of several arms belongs to all of them.
+        Each once, ignoring case; a description from several arms belongs to all these arms.
     replies : dict of dict of int
-        For each arm, how many replies were read, unparsed, refused or errors.
+        For each arm, numbers of replies that were read, unparsed, refused or errors.
 
     Raises
     ------
@@ -227,7 +226,7 @@ def propose_descriptions(
 def estimate_proposals(
     texts: Sequence[str], failing: Bools, settings: ProposingSettings, seed: int = 0
 ) -> CallEstimate:
-    """Estimate the cost of `propose_descriptions` where nothing is on record."""
+    """Estimate the cost of `propose_descriptions` without recorded replies."""
     requests = _make_requests(texts, failing, settings, seed)
     return CallEstimate.of((one.question for one in requests), settings.count * _TOKENS)
 

@@ -59,13 +59,13 @@ class Embedding:
         Raises
         ------
         InputError
-            If a text is missing, or is no text.
+            If a text is missing, or not a text.
         MissingExtraError
             If a model is asked for and its library is not installed.
 
         Notes
         -----
-        A model has to be on this machine: what a file names is not downloaded.
+        A model has to be on this machine: a model named in a file is not downloaded.
         """
         rows = _check_texts(texts)
         if self.how != TFIDF:
@@ -86,12 +86,12 @@ class Embedding:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Embedding:
-        """Read what `to_dict` wrote.
+        """Read an embedding that `to_dict` wrote.
 
         Raises
         ------
         InputError
-            If it is something else.
+            If ``data`` has another content.
         """
         try:
             words = tuple(str(word) for word in data["words"])
@@ -107,7 +107,7 @@ class Embedding:
         ):
             raise InputError("not a fitted embedding: its words and its arrays differ in length")
         kind, _, model = embedding.how.partition(":")
-        # a name of a hub; what a folder holds may run as code when it is loaded
+        # a name of a hub; files in a folder may run as code when they are loaded
         if kind == SENTENCE and (not _HUB_NAME.fullmatch(model) or Path(model).exists()):
             raise InputError(
                 f"the embedding model {model!r} is a place on a disk, and none is loaded because a "
@@ -127,27 +127,26 @@ def fit(
     ----------
     texts : iterable of str, length n
     how : str
-        ``tfidf``: words weighed by how few texts have them (Sparck Jones), projected on their
-        leading directions (truncated SVD); needs nothing but the texts, and gives the same numbers
-        each time. ``sentence``, or ``sentence:MODEL``: a model of the library
-        sentence-transformers, which may have to be downloaded.
+        ``tfidf``: words weighted by inverse document frequency (Sparck Jones), projected on their
+        leading directions (truncated SVD). It needs only the texts, and gives the same numbers each
+        time. ``sentence``, or ``sentence:MODEL``: a model of the library sentence-transformers,
+        which may have to be downloaded.
     dimensions : int
-        Most directions of ``tfidf``; there are no more than words, or texts. A model has its own.
+        Most directions of ``tfidf``, at most the number of words or texts. A model has its own.
     seed : int
-        Of the search for the directions.
+        Seed of the search for the directions.
 
     Raises
     ------
     InputError
-        If a text is missing, there is no text with a word in it, or ``how`` or ``dimensions``
-        cannot be.
+        If a text is missing, no text has a word, or ``how`` or ``dimensions`` is invalid.
     MissingExtraError
         If a model is asked for and its library is not installed.
 
     Notes
     -----
-    Words are runs of two or more letters or digits, in lower case, and their pairs of neighbours;
-    where there are 200 texts or more, only those in two texts or more.
+    Words are runs of two or more letters or digits, in lower case, and pairs of neighbours. With
+    200 texts or more, words in a single text are left out.
 
     References
     ----------
@@ -196,7 +195,7 @@ def _fit_words(texts: list[str], dimensions: int, seed: int) -> Embedding:
         weighted_words = words.fit_transform(texts)
     except ValueError:
         raise InputError(
-            f"none of {len(texts)} texts has a word that could be learnt from"
+            f"no word to learn from in {len(texts)} texts; name a column of texts"
         ) from None
     rank = min(dimensions, *weighted_words.shape)
     # signs fixed, or the same texts would give mirrored axes on another machine
@@ -259,20 +258,20 @@ def _check_points(points: Any, rows: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedTextColumn(FittedColumn):
-    """The slice of a mixture that each text is in; ``function`` is ``texts``.
+    """Each text's slice of a mixture; ``function`` is ``texts``.
 
     The first of ``columns`` holds the texts, the others are the probabilities of the classes.
 
     Attributes
     ----------
     embedding : Embedding
-        As it was fitted to the discovery texts: others are put where they would have been then.
+        Embedding fitted to the discovery texts, which also places other texts.
     """
 
     embedding: Embedding = field(default_factory=lambda: Embedding("tfidf"), repr=False)
 
     def __post_init__(self) -> None:
-        """Check nothing: what cannot be applied says so."""
+        """Check no columns: `apply` raises if it cannot be used."""
 
     @cached_property
     def name(self) -> str:
@@ -305,7 +304,7 @@ class EmbeddedTextColumn(FittedColumn):
         Raises
         ------
         InputError
-            If it is none.
+            If it is missing or damaged.
         """
         return {"embedding": Embedding.from_dict(data["embedding"])}
 
@@ -360,7 +359,7 @@ def check_embedding(values: ArrayLike, what: str = "the embedding Z") -> Floats:
 
 
 def to_numbers(values: ArrayLike, what: str) -> Floats:
-    """Return values as an array of numbers, or say that ``what`` is none."""
+    """Return values as an array of numbers, or raise an error about ``what``."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (ValueError, TypeError) as error:

@@ -14,5 +14,5 @@ class Parameters:
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        """Return the parameters of the constructor by name; ``deep`` changes nothing."""
+        """Return the parameters of the constructor by name; ``deep`` has no effect."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}  # type: ignore[arg-type]
