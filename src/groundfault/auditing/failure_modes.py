@@ -74,14 +74,12 @@ def name_modes(
     -----
     Rules may name attributes of the examples that are the same in all rows of a unit: numbers,
     flags, labels and texts. Left out are ids, columns that predict the outcome almost perfectly,
-    alone or in a rule, and columns whose name says that they describe the model's answer or its
-    score. The result names them with the reason, and how to use them nevertheless. A column that
-    predicts the outcome and whose name does not tell its timing is returned as deciding, with its
-    own modes.
+    alone or in a rule, and columns named like the model's answer or its score. The result names
+    them with the reason, and how to use them nevertheless. A column that predicts the outcome and
+    whose name does not tell its timing is returned as deciding, with its own modes.
 
-    A small table in an engine is read. For a larger table, the sample proposes rules and their
-    order, and all other rows judge them: see `groundfault.modes.patterns.judge_in_order` for the
-    guarantee.
+    A small table in an engine is read. For a larger table, the sample proposes ordered rules, and
+    all other rows judge them; `groundfault.modes.patterns.judge_in_order` states the guarantee.
     """
     if not isinstance(audit, CountedAudit):
         return _name_row_modes(audit, losses, texts=texts, progress=progress)
