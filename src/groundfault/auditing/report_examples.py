@@ -293,5 +293,5 @@ def choose_failures(audit: PreparedAudit, losses: NDArray[np.float64]) -> tuple[
     most = -1 if audit.compare else int(np.nansum(losses, axis=1).argmax())
     model = audit.compare[1] if audit.compare else audit.outcomes[most]
     every = np.ones(losses.shape[1], dtype=np.bool_)
-    sample = choose_examples(audit.evidence, model, every, ~every, losses[most])
-    return tuple(example for example in sample if example.side == "failing")
+    sides = every, ~every
+    return choose_examples(audit.evidence, model, *sides, losses[most], failing_only=True)

@@ -81,6 +81,19 @@ def sum_pairs(
 
 
 @njit(cache=True, nogil=True)
+def find_hopeful(
+    sums: Floats, allowed: NDArray[np.bool_], square: float, out: NDArray[np.bool_]
+) -> None:  # pragma: no cover - compiled
+    """Do what `kernels.find_hopeful` does."""
+    for i in range(len(out)):
+        units, losses, expected = sums[0, i], sums[1, i], sums[2, i]
+        for j in range(np.uint64(out.shape[1])):
+            excess = losses[j] - expected[j]
+            spread = square * expected[j] * (units[j] - expected[j])
+            out[i, j] = allowed[i, j] & (excess * abs(excess) * units[j] > spread)
+
+
+@njit(cache=True, nogil=True)
 def guarantee(
     units: float, losses: float, expected: float, z: float, gamma: float
 ) -> float:  # pragma: no cover - compiled

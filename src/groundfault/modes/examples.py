@@ -99,6 +99,7 @@ def choose_examples(
     *,
     count: int = COUNT,
     columns: tuple[str, ...] | None = None,
+    failing_only: bool = False,
 ) -> tuple[ModeExample, ...]:
     """Return examples of any rule, chosen like in `add_examples`.
 
@@ -115,10 +116,12 @@ def choose_examples(
         Examples of each side.
     columns : tuple of str, optional
         Columns with texts; by default the result of `find_text_columns`.
+    failing_only : bool
+        Leave out passing examples and near misses.
     """
     texts = find_text_columns(evidence) if columns is None else columns
     rows = _Rows(evidence, texts, with_texts=True)
-    return _choose(rows, outcome, inside, near, losses, count)
+    return _choose(rows, outcome, inside, near, losses, count, failing_only=failing_only)
 
 
 def find_text_columns(evidence: Evidence) -> tuple[str, ...]:
@@ -295,17 +298,20 @@ def _choose(
     near: NDArray[np.bool_],
     losses: NDArray[np.float64],
     count: int,
+    *,
+    failing_only: bool = False,
 ) -> tuple[ModeExample, ...]:
     """Return examples of all sides: failing, passing, near."""
     scored = ~np.isnan(losses)
     inside = inside & scored
     wrong = find_failures(losses, inside)
     failing = rows.take(_pool(inside & wrong), outcome)
+    failing = failing[_find_exemplars(_likeness(rows.tokens(failing)), count)]
+    if failing_only:
+        return tuple(rows.show(failing, "failing", outcome, losses))
     passing = rows.take(_pool(inside & ~wrong), outcome, worst=False)
+    passing = passing[_find_exemplars(_likeness(rows.tokens(passing)), count)]
     beside = rows.take(_pool(near & scored), outcome)
-    failing, passing = (
-        frame[_find_exemplars(_likeness(rows.tokens(frame)), count)] for frame in (failing, passing)
-    )
     if failing.height:
         beside = beside[_find_neighbours(rows.tokens(failing), rows.tokens(beside), count)]
     return (

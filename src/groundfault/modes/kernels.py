@@ -9,6 +9,7 @@ of every count, since a tail depends only on a rule's units and failures.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -46,6 +47,7 @@ _CELLS = 1 << 22
 
 # below so many words to be read NumPy takes some 20 ms, and loading numba and compiling seconds
 _WORTH_COMPILING = 1 << 22  # words of bits above which compiled code is faster than NumPy
+_WORTH_CALLING = 1 << 18  # the same, once the code is loaded
 _FEW_ROWS = 1_000  # rows whose triples are counted by a product of matrices: .1 s
 
 
@@ -79,7 +81,7 @@ def sum_pairs(
     -------
     float64 array, shape (3, A, B)
     """
-    if len(a) * b.size * (1 + len(planes)) < _WORTH_COMPILING:
+    if not _use_compiled(len(a) * b.size * (1 + len(planes))):
         return _sum((a & inside)[:, None] & b, planes, scale, runs, rates)
     from groundfault.modes import compiled
     from groundfault.stats.row_threads import share_rows
@@ -92,6 +94,37 @@ def sum_pairs(
         len(a),
     )
     return out
+
+
+def _use_compiled(words: int) -> bool:
+    loaded = "groundfault.modes.compiled" in sys.modules
+    return words >= (_WORTH_CALLING if loaded else _WORTH_COMPILING)
+
+
+def find_hopeful(sums: Floats, allowed: Bools, z: float) -> Bools:
+    """Return allowed pairs whose failure rate has a lower bound (Wilson) that may exceed the
+    expected rate.
+
+    Parameters
+    ----------
+    sums : float64 array, shape (3, A, B)
+        As `sum_pairs` returns.
+    allowed : bool array, shape (A, B)
+    z : float
+        Standard deviations from the rate to its bound.
+    """
+    # the margin is for rounding
+    square = z * z * (1 - 1e-9)
+    if _use_compiled(allowed.size):
+        from groundfault.modes import compiled
+
+        out = np.empty(allowed.shape, dtype=np.bool_)
+        compiled.find_hopeful(sums, allowed, square, out)
+        return out
+    units, losses, expected = sums
+    excess = losses - expected
+    beyond = excess * np.abs(excess) * units > square * expected * (units - expected)
+    return np.asarray(allowed & beyond)
 
 
 def _sum(shared: Bits, planes: Bits, scale: Floats, runs: Ints, rates: Floats) -> Floats:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from groundfault.modes.bars import Bars
 from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, MIN_SUPPORT, MOST, TOP_VALUES
-from groundfault.modes.kernels import guarantee, search_triples, sum_pairs
+from groundfault.modes.kernels import find_hopeful, guarantee, search_triples, sum_pairs
 from groundfault.modes.refine import EVEN
 from groundfault.modes.rule_space import ModeRule, list_subsets
 from groundfault.modes.strata import Strata
@@ -91,12 +91,14 @@ def search_inside(bars: Bars, strata: Strata) -> list[RuleProposal]:
     whole = strata.count_new(language.bits[contexts])
     rate = whole[1] / np.maximum(whole[0], 1)
     proposals = []
-    for places, allowed in (
-        (language.plain, language.pairs_in_contexts),
-        (language.others, language.mixed[language.contexts]),
+    # of thousands of contexts, a copy takes as much memory as all else
+    every = slice(None) if len(contexts) == len(language.plain) else language.contexts
+    for places, allowed, support in (
+        (language.plain, language.pairs_in_contexts, language.pair_support[every]),
+        (language.others, language.mixed[every], language.mixed_support[every]),
     ):
         rows = (language.bits[contexts], language.bits[places])
-        for i, j, score in _find_pairs(*rows, allowed, z, strata, TOP, rate=rate):
+        for i, j, score in _find_pairs(*rows, allowed, z, strata, TOP, support, rate):
             rule = ModeRule(((int(contexts[i]),), (int(places[j]),)), "inside")
             proposals.append(RuleProposal(rule, language.mask(rule), score))
     return sorted(proposals, key=lambda p: -p.score)
@@ -128,11 +130,7 @@ def _find_pairs(
         sums = _sum(a[some], b[column:], strata, known, upper=upper)
         if rate is not None:
             sums[2] = sums[0] * rate[some, None]
-        units, losses, expected = sums
-        excess = losses - expected
-        # Wilson's bound is above the expectation only there; the margin is for rounding
-        spread = z * z * (1 - 1e-9) * expected * (units - expected)
-        i, j = np.nonzero(allowed[some, column:] & (excess * np.abs(excess) * units > spread))
+        i, j = np.nonzero(find_hopeful(sums, allowed[some, column:], z))
         scores = _score(sums[:, i, j], z)
         best = _best(scores, top)
         i, j = i[best] + row, j[best] + column
