@@ -217,10 +217,7 @@ class _Samples(Log):
             columns["doc"].append(doc)
             columns["example_id"].append(self._name_example(doc, row["doc_id"]))
             columns["prompt"].append(_find_question(doc, prompt))
-            measured = {"position": self.position}
-            columns["measured"].append(
-                measured if parsed is None else measured | {"parsed": parsed}
-            )
+            columns["measured"].append(drop_empty({"position": self.position, "parsed": parsed}))
         columns["scorer"] += [*scores] * len(rows)
         columns["value"] += chain.from_iterable(zip(*scores.values(), strict=True))
         columns["scores"] += [len(scores)] * len(rows)
