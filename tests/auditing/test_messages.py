@@ -83,7 +83,7 @@ def test_numbers() -> None:
 
 def test_no_finding_is_never_no_failure_mode() -> None:
     assert "too small" in messages.write_conclusion(None, 0.3, 0)
-    assert "smaller differences may be missed" in messages.write_conclusion(0.2, 0.3, 0)
+    assert "Smaller differences may be missed" in messages.write_conclusion(0.2, 0.3, 0)
     assert messages.write_conclusion(None, 0.3, 0, "nobody knows").endswith(
         "is unknown: nobody knows."
     )
