@@ -71,12 +71,11 @@ def add_examples(
 
     Notes
     -----
-    Failing and passing examples are exemplars: the first is the unit most similar to all others of
-    its side, and each further one adds the most similarity to units without a similar exemplar
-    (greedy facility location, Nemhauser, Wolsey and Fisher 1978,
-    https://doi.org/10.1007/BF01588971). Units are similar if they share words and values that are
-    rare elsewhere. Near examples match all conditions but one; the ones most similar to the failing
-    examples are chosen. The choice is among the same 200 units of each side in every run.
+    Failing and passing examples are exemplars: the first is the unit most similar to all of its
+    side; each further one adds most similarity to units without a similar exemplar (greedy facility
+    location, Nemhauser, Wolsey and Fisher 1978, https://doi.org/10.1007/BF01588971). Units are
+    similar if they share words and values that are rare elsewhere. Near examples match all
+    conditions but one and are most similar to the failing ones. All are chosen among a fixed 200.
     """
     rows = _Rows(evidence, find_text_columns(evidence), texts)
     picks = []
@@ -128,8 +127,7 @@ def find_text_columns(evidence: Evidence) -> tuple[str, ...]:
     """Return columns to show of an example: its prompts and other prose, then answers, then
     targets.
 
-    A column counts if it holds prose, or by the last word of its name, as in ``user_prompt``; at
-    most six.
+    At most six: columns of prose, or with a name whose last word says so, as in ``user_prompt``.
 
     Examples
     --------
@@ -337,8 +335,7 @@ def find_failures(losses: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDA
 
 
 def find_near(rule: str, table: pl.DataFrame) -> NDArray[np.bool_]:
-    """Return rows that match all conditions of a rule but one; for a single condition, all other
-    rows.
+    """Return rows that match all conditions of a rule but one; for one condition, all other rows.
 
     Parameters
     ----------
@@ -362,8 +359,7 @@ def _pool(units: NDArray[np.bool_]) -> NDArray[np.intp]:
 def _likeness(
     tokens: list[list[str]], others: list[list[str]] | None = None
 ) -> NDArray[np.float64]:
-    """Return the similarity of rows, in [0, 1]: cosines of their words, with more weight on rare
-    ones.
+    """Return the similarity of rows, in [0, 1]: cosines of their words, weighted by rarity.
 
     Parameters
     ----------
