@@ -122,7 +122,7 @@ def test_blind_and_named_descriptions_are_tested_on_all_units(record: Path) -> N
     assert (report.judge, report.n_holdout) == ("max-t", 0)
     assert UNITS in {finding.meaning for finding in report.confirmed}
     text = " ".join(markdown(report).split())
-    assert "before any outcome was read. " in text
+    assert "and not outcomes. " in text
     assert "named by you, owes nothing to outcomes" in text
 
 
