@@ -53,11 +53,7 @@ TASKS = (
     Task("dates", ("audit dates.csv --outcome error",), r"1\. created\.(month|day)"),
     Task("e-mail addresses", ("audit mails.csv --outcome error",), r"1\. mail has a plus sign"),
     Task("a perfect run", ("audit perfect.csv --outcome error",), "2,000 of 2,000 passed"),
-    Task(
-        "nothing to find",
-        ("audit null.csv --outcome error",),
-        r"four times in five if \d+% of them fail",
-    ),
+    Task("nothing to find", ("audit null.csv --outcome error",), "found four times in five"),
     Task("a log with one sample", ("audit one.json",), "Examples 1"),
     Task(
         "five models",
