@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -32,6 +32,7 @@ _ANSWERS = ("resps", "filtered_resps")
 _GREEDY = frozenset(("False", "True", "false", "true"))
 _NUMBERS = frozenset((bool, int, float, type(None)))
 _Array = NDArray[Any]
+_Rows = list[dict[str, Any]]
 _Table = tuple[pl.DataFrame, frozenset[str]]
 _Columns = defaultdict[str, list[Any]]
 """Values of samples, scores and choices; ``scores`` and ``choices`` count those of a sample."""
@@ -198,17 +199,18 @@ class _Samples(Log):
             columns.clear()
         return table
 
-    def _read_batch(self, rows: list[dict[str, Any]], columns: _Columns) -> None:
+    def _read_batch(self, rows: _Rows, columns: _Columns, filters: Sequence[str] = ()) -> None:
         """Add rows to the columns; rows of several layouts are added one by one."""
         for position, row in enumerate(rows, self.position + 1):
             if "doc_id" not in row:
                 raise InputError(
                     f"{self.path}, line {position} has no doc_id; is it a samples file of lm_eval?"
                 )
-        scores, choices = self._read_scores(rows), _read_choices(rows)
+        filters = filters or [self._filter(row) for row in rows]
+        scores, choices = self._read_scores(rows, filters), _read_choices(rows)
         if scores is None or choices is None:
-            for row in rows:
-                self._read_batch([row], columns)
+            for row, filter_name in zip(rows, filters, strict=True):
+                self._read_batch([row], columns, [filter_name])
             return
         new = choices or self._read_answers(rows)
         for row, parsed in zip(rows, new.pop("parsed"), strict=True):
@@ -224,12 +226,10 @@ class _Samples(Log):
         for name, values in new.items():
             columns[name] += values
 
-    def _read_scores(self, rows: list[dict[str, Any]]) -> dict[str, list[Any]] | None:
+    def _read_scores(self, rows: _Rows, filters: Sequence[str]) -> dict[str, list[Any]] | None:
         """Return values by scorer; None where rows differ in their filter or metrics."""
         named = [row.get("metrics") or [k for k in row if k not in _NO_METRICS] for row in rows]
-        filters = [row.get("filter") for row in rows]
-        alike = min(each.count(each[0]) for each in (named, filters)) == len(rows)
-        if len(rows) > 1 and (filters[0] is None or not alike):
+        if min(each.count(each[0]) for each in (named, filters)) < len(rows):
             return None
         scores = {}
         for name in [each for each in listing(named[0]) if isinstance(each, str)]:
@@ -239,11 +239,10 @@ class _Samples(Log):
                 return None
             if self._is_per_document(name, are_numbers.pop()):
                 scores[name] = values
-        filter_name = self._filter(rows[0])
-        end = "" if filter_name == "none" else f",{filter_name}"
+        end = "" if filters[0] == "none" else f",{filters[0]}"
         return {name + end: values for name, values in scores.items()} or {"": [None] * len(rows)}
 
-    def _read_answers(self, rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    def _read_answers(self, rows: _Rows) -> dict[str, list[Any]]:
         """Return columns of rows that are no multiple choice: the answer is the only choice."""
         responses, answers = ([_read_first(row.get(n)) for row in rows] for n in _ANSWERS)
         # a task may say 0 where its filter found no answer, which may be an answer, too
@@ -373,7 +372,7 @@ def _find_tops(scores: _Array, starts: _Array, sizes: _Array) -> _Array:
     return places[np.searchsorted(places, starts)]
 
 
-def _read_choices(rows: list[dict[str, Any]]) -> dict[str, list[Any]] | None:
+def _read_choices(rows: _Rows) -> dict[str, list[Any]] | None:
     """Return columns of multiple choice, none of rows that are none; None where only some are."""
     responses = [listing(row.get("filtered_resps")) for row in rows]
     several = [len(each) > 1 for each in responses]
