@@ -120,7 +120,7 @@ def choose_examples(
     """
     texts = find_text_columns(evidence) if columns is None else columns
     rows = _Rows(evidence, texts, with_texts=True)
-    return _choose(rows, outcome, inside, near, losses, count, failing_only=failing_only)
+    return _choose(rows, outcome, inside, near, losses, count, failing_only)
 
 
 def find_text_columns(evidence: Evidence) -> tuple[str, ...]:
@@ -296,12 +296,10 @@ def _choose(
     near: NDArray[np.bool_],
     losses: NDArray[np.float64],
     count: int,
-    *,
     failing_only: bool = False,
 ) -> tuple[ModeExample, ...]:
     """Return examples of all sides: failing, passing, near."""
-    scored = ~np.isnan(losses)
-    inside = inside & scored
+    inside = inside & ~np.isnan(losses)
     wrong = find_failures(losses, inside)
     failing = rows.take(_pool(inside & wrong), outcome)
     failing = failing[_find_exemplars(_likeness(rows.tokens(failing)), count)]
@@ -309,7 +307,7 @@ def _choose(
         return tuple(rows.show(failing, "failing", outcome, losses))
     passing = rows.take(_pool(inside & ~wrong), outcome, worst=False)
     passing = passing[_find_exemplars(_likeness(rows.tokens(passing)), count)]
-    beside = rows.take(_pool(near & scored), outcome)
+    beside = rows.take(_pool(near & ~np.isnan(losses)), outcome)
     if failing.height:
         beside = beside[_find_neighbours(rows.tokens(failing), rows.tokens(beside), count)]
     return (
@@ -443,8 +441,6 @@ def list_doses(
 def _hold_others(language: RuleLanguage, rule: ModeRule, place: int) -> NDArray[np.bool_]:
     """Return units that match all parts of a rule but one."""
     parts = rule.parts[:place] + rule.parts[place + 1 :]
-    if not parts:
-        return np.ones(len(language.layout.strata), dtype=np.bool_)
     row = language.mask(ModeRule(parts, rule.kind))
     return np.asarray(language.layout.unpack(row[None])[0])
 
