@@ -86,6 +86,9 @@ class LogRead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Account(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Counts of all rows that were read: matched, dropped, missing and unread.
 
+    The number of rows read is the number of rows of the evidence plus ``beside``, ``left_out``,
+    ``retried`` and ``duplicated``.
+
     Attributes
     ----------
     logs : tuple of LogRead
@@ -114,9 +117,7 @@ class Account(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Further remarks for the user.
     outcome : tuple of str
         Scorers whose score is the outcome; empty if there is only one scorer.
-
-    The number of rows read is the number of rows of the evidence plus ``beside``, ``left_out``,
-    ``retried`` and ``duplicated``."""
+    """
 
     logs: tuple[LogRead, ...]
     unread: tuple[str, ...] = ()
