@@ -82,14 +82,9 @@ class Subject:
         Of a comparison that is the second one, or the one with more failures where the two share no
         example.
         """
-        name = self.pair[int(not (self.is_unpaired and self.is_better))] if self.pair else ""
-        name = name or self.outcome
+        first = self.is_better and self.mode is not None and self.mode.mode.is_unpaired
+        name = self.pair[int(not first)] if self.pair else self.outcome
         return name if name in models else ""
-
-    @property
-    def is_unpaired(self) -> bool:
-        """Return whether it is a mode of a change between runs that share no example."""
-        return self.mode is not None and self.mode.mode.is_unpaired
 
     def name_conditions(self, misses: Sequence[NearMiss]) -> tuple[str, ...]:
         """Return the conditions that AND joins: as the mode says them, or in SQL."""
@@ -112,7 +107,8 @@ class Subject:
         if self.kind == "all":
             return "Fails", "Passes", "Near misses"
         outside = "Elsewhere" if is_single else "Near misses"
-        if self.pair is None or self.is_unpaired or (self.mode and not self.mode.mode.change):
+        mode = self.mode.mode if self.mode else None
+        if self.pair is None or (mode and (mode.is_unpaired or not mode.change)):
             return "Fails inside", "Passes inside", outside
         change = words.clean(name_change(self.pair, is_better=self.is_better))
         return words.capital(change), f"Not {change}", outside
