@@ -51,7 +51,7 @@ READ_ONLY = {
 }
 """Modules whose numbers choose no rule: they are listed, and not varied."""
 LIMITS = {
-    "bars.WORK", "bars._HELD", "bars._PRODUCTS", "changes._CELLS", "changes._DEVIATIONS",
+    "bars.WORK", "bars._HELD", "bars.PRODUCTS", "changes._CELLS", "changes._DEVIATIONS",
     "condition._RANGES", "rule_space._JOINED", "rule_space._TRIPLE_WORK", "search.TOP",
     "search._BLOCK", "search._HOPELESS",
 }  # fmt: skip

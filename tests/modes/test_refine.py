@@ -7,9 +7,10 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
+from groundfault.modes.bars import Bars
 from groundfault.modes.conditions import list_conditions
-from groundfault.modes.refine import refine
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
+from groundfault.modes.selection import Selection
 from groundfault.modes.strata import Losses, Strata
 from groundfault.stats.bits import Layout
 
@@ -63,8 +64,9 @@ def refine_at(rate: NDArray[np.float64], rule: ModeRule, listed: Bools | None = 
         losses[rows[: round(float(rate[rows[0]]) * len(rows))]] = 1
     layout = LANGUAGE.layout
     masks = [] if listed is None else [layout.pack(listed[None])[0]]
-    strata = Strata(layout, Losses.of(losses, layout), masks)
-    refined = refine(LANGUAGE, strata, rule)
+    bars = Bars(LANGUAGE, Losses.of(losses, layout), 0.1, "bonferroni")
+    strata = Strata(layout, bars.losses, masks)
+    refined = Selection(bars).refine(strata, rule)
     assert list(LANGUAGE.join(refined.parts)) == [refined]
     return np.asarray(layout.unpack(LANGUAGE.mask(refined)[None])[0])
 

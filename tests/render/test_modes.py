@@ -333,6 +333,13 @@ def test_a_mode_inside_another_says_so(plain: Report) -> None:
     ]
 
 
+def test_the_worst_part_of_a_mode_says_how_often_the_rest_of_it_fails(plain: Report) -> None:
+    whole = make_mode(n=283, errors=260)
+    part = make_mode(2, n=189, errors=189, n_new=0, errors_new=0)
+    ((_, modes),) = ModeOutline(with_modes(plain, whole, part)).groups
+    assert modes[1].nesting == "The worst part of mode 1: elsewhere in it, 71 of 94 fail."
+
+
 def test_modes_of_models_stand_apart_and_shared_ones_first(plain: Report) -> None:
     modes = [make_mode(i, outcome=o) for i, o in enumerate(["ada", "every model", "bert"], 1)]
     report = with_modes(plain, *modes)

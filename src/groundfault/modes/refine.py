@@ -1,7 +1,7 @@
-"""Refining a rule: tightened where it joins unlike examples, widened where it stops short.
+"""Refining a rule: the likelihood of all losses decides how wide it is.
 
-A rule that covers two kinds of examples, one failing nearly always and one now and then, is split
-by the likelihood of its losses; one that leaves out examples that fail alike is widened. Only the
+A rule says two failure rates: one where it holds, one elsewhere. A narrower rule may be purer and
+still describe the losses worse: failures that it leaves out raise the rate elsewhere. Only the
 wording is decided here. Whether the refined rule is a mode, the tests say.
 """
 
@@ -21,59 +21,42 @@ from groundfault.stats.bits import Bits
 
 Floats = NDArray[np.float64]
 
-_GAIN = 2.0
-"""Log-likelihood that a move has to gain, beyond the log of how many were looked at: a split, or
-examples that are taken in. Two modes that gain less by a rate each are one."""
 EVEN = 0.75
-"""Parts whose excess is at least this share of the other's are of one kind: with .4 a hole of 13
+"""Values of a set fail alike where each has this share of their excess: with .4 a hole of 13
 networks is lost."""
 _JOINS = 0.25
 """Share of a joined rule's excess beyond the sum of its parts': noise of some 60 units is less."""
 
 
-def refine(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule:
-    """Return the rule after the moves that the likelihood calls for."""
-    seen: list[ModeRule] = []
-    move: ModeRule | None = rule
-    while move is not None and move not in seen:
-        seen.append(move)
-        move = _tighten(language, strata, move) or _widen(language, strata, move)
-    return seen[-1]
+def describe_both(strata: Strata, inside: tuple[Floats, Floats, Floats]) -> Floats:
+    """Return the log-likelihood that a rate of their own, inside and outside, gains over the
+    expected one among units that no mode covers, less the price of the rate.
+
+    Parameters
+    ----------
+    strata : Strata
+    inside : tuple of float64 arrays, shape (rules,)
+        Units of each rule, their losses, and what is expected of them.
+    """
+    whole = strata.count_new(strata.inside[None])
+    outside = (np.maximum(all_of - part, 0) for all_of, part in zip(whole, inside, strict=True))
+    return gain_over_expected(*inside) + gain_over_expected(*outside) - _price(whole[0])
 
 
-def _tighten(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule | None:
-    """Return the narrower rule whose losses differ most from what it leaves out."""
-    # log of how many moves each is the best of: the worst values were picked out of many sets
-    among = dict(_list_sets(language, strata, rule))
-    among |= dict.fromkeys(_list_narrower(language, rule), 0.0)
-    moves = list(among)
-    if not moves:
-        return None
-    units, losses, expected = strata.count_new(language.mask(rule)[None])
-    u, k, e = strata.count_new(language.masks(moves))
-    v, j, f = units - u, losses - k, expected - e
-    with np.errstate(divide="ignore", invalid="ignore"):
-        uneven = (j - f) / v < EVEN * (k - e) / u
-    gain = split_gain(u, k, v, j) - np.array([among[move] for move in moves])
-    gain = np.where((u >= MIN_SUPPORT) & (k > e) & uneven, gain, -1.0)
-    best = int(np.argmax(gain))
-    return moves[best] if gain[best] > _GAIN + math.log(len(moves)) else None
+def _price(units: Floats) -> float:
+    """Return what the likelihood has to gain by one failure rate more (Schwarz 1978)."""
+    return 0.5 * math.log(max(1.0, units.sum()))
 
 
-def _widen(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule | None:
-    """Return the wider rule that takes in most failures of the same kind."""
-    moves = list(_list_wider(language, rule))
-    if not moves:
-        return None
-    units, losses, expected = strata.count_new(language.mask(rule)[None])
-    masks = language.masks(moves)
-    u, k, e = strata.count_new(masks & ~language.mask(rule))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        even = (k - e) / u >= EVEN * (losses - expected) / units
-    small = bitset.count(masks) <= strata.layout.strata.size / 2
-    gain = np.where(even & small & (k > e), gain_over_expected(u, k, e), -1.0)
-    best = int(np.argmax(gain))
-    return moves[best] if gain[best] > _GAIN + math.log(len(moves)) else None
+def fails_alike(language: RuleLanguage, strata: Strata, rule: ModeRule) -> bool:
+    """Return whether each value of a rule's set carries its part of the excess."""
+    *others, values = rule.parts
+    if len(values) == 1:
+        return True
+    context = language.mask(ModeRule(tuple(others), rule.kind))
+    units, losses, expected = strata.count_new(language.bits[list(values)] & context)
+    mean = (losses - expected).sum() / max(1, units.sum())
+    return bool(((losses - expected) >= EVEN * mean * units).all() and units.min() > 0)
 
 
 def _log_likelihood(units: Floats, losses: Floats) -> Floats:
@@ -106,8 +89,9 @@ def gain_over_expected(u: Floats, k: Floats, e: Floats) -> Floats:
     return np.asarray(_log_likelihood(u, k) - null)
 
 
-def _list_narrower(language: RuleLanguage, rule: ModeRule) -> Iterator[ModeRule]:
+def list_narrower(language: RuleLanguage, strata: Strata, rule: ModeRule) -> Iterator[ModeRule]:
     """Yield rules of the language that hold for less: one condition more, or one narrower."""
+    yield from _list_sets(language, strata, rule)
     families = {language.family[part[0]] for part in rule.parts}
     for i in [*language.plain, *language.others]:
         if language.family[i] not in families:
@@ -116,13 +100,8 @@ def _list_narrower(language: RuleLanguage, rule: ModeRule) -> Iterator[ModeRule]
     yield from _list_replacements(language, rule, narrower=True)
 
 
-def _list_sets(
-    language: RuleLanguage, strata: Strata, rule: ModeRule
-) -> Iterator[tuple[ModeRule, float]]:
-    """Yield the rule inside the worst two, three or four values of another column.
-
-    With each the log of how many sets of that size there are.
-    """
+def _list_sets(language: RuleLanguage, strata: Strata, rule: ModeRule) -> Iterator[ModeRule]:
+    """Yield the rule inside the worst two, three or four values of another column."""
     families = {language.family[part[0]] for part in rule.parts}
     row = language.mask(rule)
     for places in language.values.values():
@@ -134,9 +113,8 @@ def _list_sets(
         worst = [int(i) for i in index[np.argsort(-rate, kind="stable")]]
         for size in range(2, min(MAX_SET, int((rate >= 0).sum())) + 1):
             part = tuple(sorted(worst[:size]))
-            sets = math.log(math.comb(len(index), size))
-            yield from ((move, sets) for move in language.join((*rule.parts, part)))
-            yield from ((move, sets) for move in _replace_implied(language, rule, part))
+            yield from language.join((*rule.parts, part))
+            yield from _replace_implied(language, rule, part)
 
 
 def _replace_implied(
@@ -153,11 +131,14 @@ def _replace_implied(
         yield from language.join((*parts, new))
 
 
-def _list_wider(language: RuleLanguage, rule: ModeRule) -> Iterator[ModeRule]:
-    """Yield rules of the language that hold for more: a condition less, or one wider."""
-    for place in range(len(rule.parts)):
-        yield from language.join(rule.parts[:place] + rule.parts[place + 1 :])
-    yield from _list_replacements(language, rule, narrower=False)
+def list_wider(language: RuleLanguage, rule: ModeRule) -> Iterator[ModeRule]:
+    """Yield rules of the language that hold for more, and for half of the units at most: a
+    condition less, or one wider."""
+    fewer = (rule.parts[:place] + rule.parts[place + 1 :] for place in range(len(rule.parts)))
+    wider = [one for parts in fewer for one in language.join(parts)]
+    wider += _list_replacements(language, rule, narrower=False)
+    small = bitset.count(language.masks(wider)) <= language.layout.strata.size / 2
+    yield from (one for one, ok in zip(wider, small, strict=True) if ok)
 
 
 def _list_replacements(
@@ -195,11 +176,13 @@ def _list_parts(language: RuleLanguage, part: tuple[int, ...]) -> Iterator[tuple
 def join(language: RuleLanguage, base: Strata, a: ModeRule, b: ModeRule) -> ModeRule | None:
     """Return the rule of two that say one thing: values of a column that fail alike, or stretches
     of one slope."""
-    units, losses, expected = base.count_new(language.masks([a, b]))
-    excess = (losses - expected) / units
-    (gain,) = split_gain(units[:1], losses[:1], units[1:], losses[1:])
-    alike = excess.min() >= EVEN * excess.max() and gain <= _GAIN
-    return (_join_values(language, a, b) if alike else None) or _join_cuts(language, base, a, b)
+    rule = _join_values(language, a, b)
+    if rule is not None and fails_alike(language, base, rule):
+        units, losses, _ = base.count_new(language.masks([a, b]))
+        (gain,) = split_gain(units[:1], losses[:1], units[1:], losses[1:])
+        if gain <= _price(units):
+            return rule
+    return _join_cuts(language, base, a, b)
 
 
 def _join_values(language: RuleLanguage, a: ModeRule, b: ModeRule) -> ModeRule | None:

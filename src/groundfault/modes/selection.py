@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from groundfault.base.progress import Progress, listener
 from groundfault.modes.bars import Bars
 from groundfault.modes.condition import MIN_SUPPORT
-from groundfault.modes.refine import EVEN, gain_over_expected, is_sum, join, refine
+from groundfault.modes.refine import (
+    describe_both,
+    fails_alike,
+    is_sum,
+    join,
+    list_narrower,
+    list_wider,
+)
 from groundfault.modes.rule_space import ModeRule
 from groundfault.modes.search import TOP, RuleProposal, score_counts, search, search_inside
 from groundfault.modes.strata import Strata, compute_overlaps
@@ -26,9 +33,8 @@ _SAME_UNITS = 0.95  # overlap from which rules hold for the same units
 SAME_PLACE = 0.5  # overlap from which rules describe the same failures
 _ALTERNATIVES = 4  # as many as a page shows, beside the mode
 _BEYOND_DOUBT = math.log(0.001)
-"""Level at which one rule shows beyond another: to be no other words for it, to be joined to what
-somebody named, or to be its wider form."""
-_SHORT = 5  # modes up to which a list has room for wider forms: those that a page shows in full
+"""Level at which one rule shows beyond another: to be no other words for it, or to be joined to
+what somebody named."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,7 @@ class Selection:
         self._doubts: dict[ModeRule, float] = {}
 
     def select(self) -> list[Listed]:
-        """Search, list the best, drop what others explain, until nothing more stands."""
+        """Search, list the best, until nothing more stands."""
         modes: list[Listed] = []
         # more than are listed, since some are dropped when they are put in order
         most = MOST_MODES * 3 // 2
@@ -91,8 +97,8 @@ class Selection:
             if mode is None:
                 break
             self.tabu.add(mode.rule)
-            modes = self._drop_redundant(self._drop_nested([*modes, mode]))
-        listed = self._add_wider(self._merge(self._order(modes)))[:MOST_MODES]
+            modes.append(mode)
+        listed = self._add_parts(self._merge(self._order(modes)))[:MOST_MODES]
         return [self._try_samples(mode, listed[:place]) for place, mode in enumerate(listed)]
 
     def _try_samples(self, mode: Listed, earlier: Sequence[Listed]) -> Listed:
@@ -119,16 +125,18 @@ class Selection:
         proposals = self._keep_new([p for p in proposals if not self._recuts(p, modes)], modes)
         bar = max(0.0, proposals[0].score) if proposals else 0.0
         inside = self._next_inside(strata, bar)
-        while inside is None and proposals and not (modes and proposals[0].score <= 0):
-            best = self._choose(proposals, strata)
+        # what is true and small is worth saying where nothing else is
+        if inside is not None or (modes and bar == 0.0):
+            return inside
+        worth = self._weigh(strata, [p.rule for p in proposals])
+        for place in np.argsort(-worth, kind="stable"):
+            best = self._refine(proposals[place], strata)
             best = self._find_own(best, proposals, strata) or self._reword(best, proposals, strata)
             if self._is_confirmed(best, strata, self.bars.log_level):
-                chosen = self._refine(best, strata)
-                alternatives = tuple(self._list_alternatives(chosen, proposals, modes))
-                return self._list(chosen, strata, alternatives)
-            proposals = [p for p in proposals if p is not best]
-        # what is true and small is worth saying where nothing else is
-        return inside
+                return self._list(
+                    best, strata, tuple(self._list_alternatives(best, proposals, modes))
+                )
+        return None
 
     def _is_confirmed(self, proposal: RuleProposal, strata: Strata, log_level: float) -> bool:
         """Return whether each condition shows among the units for which the others hold: else it is
@@ -145,22 +153,6 @@ class Selection:
             if sums or strata.log_p(proposal.mask, wider) > bar - sets:
                 return False
         return True
-
-    def _choose(self, proposals: Sequence[RuleProposal], strata: Strata) -> RuleProposal:
-        """Return the rule that best describes the failures that the top rule covers.
-
-        The likelihood that a rule's own failure rate gains has to pay for the rule's words: a
-        longer rule that leaves failures of the same kind out is no better for being purer.
-        """
-        overlaps = strata.compute_new_overlaps(proposals[0].mask, [p.mask for p in proposals])
-        near = [
-            p
-            for p, overlap in zip(proposals, overlaps, strict=True)
-            if overlap >= SAME_PLACE and (p.score > 0 or p is proposals[0])
-        ]
-        counts = strata.count_new(np.stack([p.mask for p in near]))
-        costs = [self.bars.words_of(p.rule) for p in near]
-        return near[int(np.argmax(gain_over_expected(*counts) - costs))]
 
     def _recuts(self, proposal: RuleProposal, modes: Sequence[Listed]) -> bool:
         """Return whether a condition cuts a column where a mode cuts it: its doses show that."""
@@ -255,9 +247,36 @@ class Selection:
             doubt = self.bars.adjust(one.rule, self.base.log_p(mask))
         return max(doubt, -self.base.log_excess(mask, tested))
 
+    def refine(self, strata: Strata, rule: ModeRule) -> ModeRule:
+        """Return a rule after the moves, narrower and wider, that describe the losses better."""
+        (worth,) = self._weigh(strata, [rule])
+        while True:
+            moves = [*list_narrower(self.language, strata, rule), *list_wider(self.language, rule)]
+            gains = self._weigh(strata, moves)
+            best = int(np.argmax(gains)) if moves else 0
+            if not moves or gains[best] <= worth:
+                return rule
+            rule, worth = moves[best], gains[best]
+
+    def _weigh(self, strata: Strata, rules: Sequence[ModeRule]) -> NDArray[np.float64]:
+        """Return how well rules describe the losses of units that no mode covers, less the price of
+        their words; minus infinity for what fails no more often than expected, and for sets of
+        values that do not fail alike."""
+        if not rules:
+            return np.zeros(0)
+        units, losses, expected = inside = strata.count_new(self.language.masks(rules))
+        usable = (units >= MIN_SUPPORT) & (losses > expected)
+        worth = [
+            one - self.bars.words_of(rule)
+            if ok and fails_alike(self.language, strata, rule)
+            else -math.inf
+            for rule, one, ok in zip(rules, describe_both(strata, inside), usable, strict=True)
+        ]
+        return np.array(worth)
+
     def _refine(self, proposal: RuleProposal, strata: Strata) -> RuleProposal:
         """Return the refined rule, where both of its claims still stand."""
-        rule = refine(self.language, strata, proposal.rule)
+        rule = self.refine(strata, proposal.rule)
         if rule == proposal.rule or rule in self.tabu:
             return proposal
         mask = self.language.mask(rule)
@@ -332,37 +351,9 @@ class Selection:
         overlaps = strata.compute_new_overlaps(best.mask, [p.mask for p in proposals])
         same = [p for p, x in zip(proposals, overlaps, strict=True) if x >= _SAME_UNITS]
         language = self.language
-        return min(same, key=lambda p: (language.reads_text(p.rule), language.size(p.rule)))
-
-    def _drop_nested(self, modes: list[Listed]) -> list[Listed]:
-        """Drop the modes that lie inside the latest one and are hardly worse than it."""
-        latest = modes[-1]
-        masks = np.stack([mode.mask for mode in modes])
-        units, losses, expected = self.base.count_new(masks)
-        rest, rest_losses, rest_expected = self.base.count_new(latest.mask & ~masks)
-        inside = bitset.count(masks & latest.mask) / units
-        with np.errstate(divide="ignore", invalid="ignore"):
-            alike = (rest_losses - rest_expected) / rest >= EVEN * (losses - expected) / units
-        nested = (inside >= _SAME_UNITS) & alike
-        return [mode for mode, gone in zip(modes[:-1], nested, strict=False) if not gone] + [latest]
-
-    def _drop_redundant(self, modes: list[Listed]) -> list[Listed]:
-        """Drop the earlier modes that show nothing beyond all the others.
-
-        One that is worse than the latest stays before it, where it explains rather than is
-        explained.
-        """
-        worth = self._rank(modes)
-        i = 0
-        while i < len(modes) - 1:
-            others = [mode.mask for j, mode in enumerate(modes) if j != i]
-            strata = Strata.of_patterns(self.language.layout, self.losses, others)
-            # its claims were tested when it was listed: here it only has to add something
-            if worth[i] <= worth[-1] and self._log_p(strata, modes[i]) > _BEYOND_DOUBT:
-                modes, worth = modes[:i] + modes[i + 1 :], np.delete(worth, i)
-            else:
-                i += 1
-        return modes
+        return min(
+            [best, *same], key=lambda p: (language.reads_text(p.rule), language.size(p.rule))
+        )
 
     def _rank(self, modes: Sequence[Listed | RuleProposal]) -> NDArray[np.float64]:
         """Return guaranteed excess over all units of each mode, at the level of the list."""
@@ -412,43 +403,29 @@ class Selection:
                     return self._merge(merged)
         return modes
 
-    def _add_wider(self, modes: list[Listed]) -> list[Listed]:
-        """Return the list with the wider form of a mode behind it, where what it adds fails more
-        than elsewhere, too.
+    def _add_parts(self, modes: list[Listed]) -> list[Listed]:
+        """Return the list with the worst part of a mode behind it, where that is one."""
+        listed: list[Listed] = []
+        rules = [mode.rule for mode in modes]
+        masks = [mode.mask for mode in modes]
+        for place, mode in enumerate(modes):
+            listed.append(mode)
+            strata = Strata(self.language.layout, self.losses, [*masks[:place], ~mode.mask])
+            part = self._find_part(strata, mode)
+            if part is None or part.rule in rules or not self._gate([part], strata):
+                continue
+            # what other modes make of it is no part
+            beside = Strata.of_patterns(self.language.layout, self.losses, masks)
+            if self._log_p(beside, part) <= _BEYOND_DOUBT:
+                listed.append(self._list(part, self._strata(listed), ()))
+        return listed
 
-        Not where a list is long: there a broad weakness would cover what has a name of its own.
-        """
-        place = 1
-        while len(modes) <= _SHORT and place <= min(len(modes), _SHORT - 1):
-            wider = self._find_wider(modes[:place])
-            if wider is not None and wider.rule not in [mode.rule for mode in modes]:
-                trial = [*modes[:place], wider]
-                for mode in modes[place:]:
-                    if self._stands(self._strata(trial), mode):
-                        trial.append(mode)
-                if len(trial) >= len(modes):
-                    modes, place = trial, place + 1
-            place += 1
-        return modes
-
-    def _find_wider(self, modes: list[Listed]) -> Listed | None:
-        """Return the rule of some conditions of the last mode that best says what else fails."""
-        parts = modes[-1].rule.parts
-        subsets = [some for size in range(1, len(parts)) for some in combinations(parts, size)]
-        rules = [rule for some in subsets for rule in self.language.join(some, free=True)]
-        if not rules:
+    def _find_part(self, strata: Strata, mode: Listed) -> RuleProposal | None:
+        """Return the part of a mode that most needs a rate of its own, if that pays for its
+        words."""
+        rules = list(list_narrower(self.language, strata, mode.rule))
+        worth = self._weigh(strata, rules)
+        best = int(np.argmax(worth)) if rules else 0
+        if not rules or worth[best] <= 0:
             return None
-        strata, masks = self._strata(modes), self.language.masks(rules)
-        units, losses, expected = strata.count_new(masks)
-        enough = (units >= MIN_SUPPORT) & (losses > expected)
-        enough &= bitset.count(masks) <= len(self.losses.values) / 2
-        for i in np.argsort(-gain_over_expected(units, losses, expected), kind="stable"):
-            one = RuleProposal(rules[i], masks[i], 0.0)
-            bar = _BEYOND_DOUBT - math.log(len(rules))
-            if (
-                enough[i]
-                and strata.log_p(masks[i] & strata.inside) <= bar
-                and self._gate([one], self.base)
-            ):
-                return self._list(one, strata, ())
-        return None
+        return RuleProposal(rules[best], self.language.mask(rules[best]), 0.0)

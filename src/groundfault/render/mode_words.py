@@ -96,23 +96,22 @@ class NumberedMode:
 
     @property
     def nesting(self) -> str:
-        """Return the share that earlier modes cover, from half on, or that it is a wider form."""
+        """Return the share that earlier modes cover, from half on, or that it is a part of one."""
         mode = self.mode
         old = 1 - mode.n_new / mode.n
         if not self.earlier:
             return ""
-        last = self.earlier[-1]
-        if set(mode.conditions) < set(self.report.modes[last - 1].conditions):
-            fail = f"{count_errors(mode.errors_new)} of {words.count(mode.n_new)} fail"
-            return f"Also, less often, around mode {last}: outside it, {fail}."
+        if not mode.n_new:
+            whole = self.report.modes[self.number - 2]
+            rest = f"{count_errors(whole.errors - mode.errors)} of {words.count(whole.n - mode.n)}"
+            return f"The worst part of mode {self.number - 1}: elsewhere in it, {rest} fail."
         if old < _MOSTLY:
             return ""
         one = len(self.earlier) == 1
         where = f"mode {self.earlier[0]}" if one else "the modes before it"
         inside = "Almost all" if old >= _ALL else "Mostly"
         new = f"{count_errors(mode.errors_new)} of {words.count(mode.n_new)}"
-        rest = f": outside {'it' if one else 'them'}, {new} fail" if mode.n_new else ""
-        return f"{inside} inside {where}{rest}."
+        return f"{inside} inside {where}: outside {'it' if one else 'them'}, {new} fail."
 
 
 @dataclass(frozen=True)
