@@ -40,7 +40,7 @@ LIMITS = {
     "how-tos": (0.6, 0.3, 12.8, 17.0),
     "reference": (0.6, 0.1, 15.0, 7.5),
     "explanation": (1.0, 1.0, 11.5, 11.0),
-    "files of the repository": (4.2, 3.0, 22.0, 0.6),
+    "files of the repository": (2.2, 2.4, 19.0, 0.6),
 }
 
 
