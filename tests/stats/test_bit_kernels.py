@@ -12,10 +12,14 @@ from groundfault.stats import bit_kernels, bits
 
 
 @pytest.mark.parametrize("threads", [1, min(2, numba.config.NUMBA_NUM_THREADS)])
+@pytest.mark.parametrize("count", [3, 20])
 @pytest.mark.parametrize(("rows", "columns"), [(0, 70), (1, 64), (5, 200)])
-def test_small_and_large_matrices_are_counted_alike(rows: int, columns: int, threads: int) -> None:
+def test_small_and_large_matrices_are_counted_alike(
+    rows: int, columns: int, count: int, threads: int
+) -> None:
     packed = bits.pack(np.random.default_rng(rows).random((rows, columns)) < 0.4)
-    planes = bits.pack(np.random.default_rng(1).random((3, columns)) < 0.4)
+    # of few rows words are counted along a row, of many across rows
+    planes = bits.pack(np.random.default_rng(1).random((count, columns)) < 0.4)
     before = numba.get_num_threads()
     try:
         numba.set_num_threads(threads)
@@ -24,7 +28,7 @@ def test_small_and_large_matrices_are_counted_alike(rows: int, columns: int, thr
         numba.set_num_threads(before)
     np.testing.assert_array_equal(each, bits.count(packed))
     np.testing.assert_array_equal(shared, bits.count_and(packed, planes))
-    assert (each.dtype, shared.dtype) == (bits.count(packed).dtype, np.int64)
+    assert (each.dtype, shared.dtype) == (bits.count(packed).dtype, np.int32)
 
 
 def test_matrices_too_large_for_numpy_are_counted_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,7 @@ def count_pairs(
     the same word is next to each other, so that one instruction counts it in several.
     """
     many = b.shape[0] >= _MANY
-    tile = min(max(4, _CACHED // max(1, b.shape[0]) // 4 * 4), (stop - start + 3) // 4 * 4)
+    tile = max(4, min(_CACHED // max(1, b.shape[0]), stop - start + 3) // 4 * 4)
     row, turned = np.zeros(tile, np.uint64), np.zeros((tile, b.shape[0] if many else 0), np.uint64)
     for w in range(start, stop, tile):
         end = min(w + tile, stop)
