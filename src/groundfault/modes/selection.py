@@ -130,6 +130,9 @@ class Selection:
             return inside
         worth = self._weigh(strata, [p.rule for p in proposals])
         for place in np.argsort(-worth, kind="stable"):
+            # refining takes longest
+            if not self._is_confirmed(proposals[place], strata, self.bars.log_level):
+                continue
             best = self._refine(proposals[place], strata)
             best = self._find_own(best, proposals, strata) or self._reword(best, proposals, strata)
             if self._is_confirmed(best, strata, self.bars.log_level):
