@@ -441,6 +441,8 @@ def list_doses(
 def _hold_others(language: RuleLanguage, rule: ModeRule, place: int) -> NDArray[np.bool_]:
     """Return units that match all parts of a rule but one."""
     parts = rule.parts[:place] + rule.parts[place + 1 :]
+    if not parts:
+        return np.ones(len(language.layout.strata), dtype=np.bool_)
     row = language.mask(ModeRule(parts, rule.kind))
     return np.asarray(language.layout.unpack(row[None])[0])
 
