@@ -41,6 +41,7 @@ LIMITS = {
     "reference": (0.6, 0.1, 15.0, 7.5),
     "explanation": (1.0, 1.0, 11.5, 11.0),
     "files of the repository": (2.2, 2.4, 19.0, 0.6),
+    "docstrings": (1.0, 1.1, 17.5, 0.4),
 }
 
 
