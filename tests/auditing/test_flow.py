@@ -33,7 +33,7 @@ def test_a_planted_explanation_is_confirmed_and_its_rivals_are_not(judge: str) -
 
 
 def test_a_table_is_no_evidence_and_the_message_says_how_it_becomes_one() -> None:
-    with pytest.raises(InputError, match=r"this is a DataFrame: .* Evidence\.from_table"):
+    with pytest.raises(InputError, match=r"not a DataFrame: .* Evidence\.from_table"):
         groundfault.audit(make_planted_table())
 
 

@@ -206,13 +206,13 @@ def test_only_parquet_is_counted_in(folder: Path, tmp_path: Path) -> None:
     assert list_files(folder) == (str(folder / "it's.parquet"),)
     with pytest.raises(InputError, match="does not exist"):
         list_files(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="has none"):
+    with pytest.raises(InputError, match="has no such file"):
         list_files(tmp_path)
     (tmp_path / "a[1].parquet").touch()
     with pytest.raises(InputError, match="like a pattern"):
         list_files(tmp_path)
     (tmp_path / "b.csv").touch()
-    with pytest.raises(InputError, match=r"b\.csv is none"):
+    with pytest.raises(InputError, match=r"b\.csv has another format"):
         list_files(tmp_path)
     with pytest.raises(PlanError, match="no engine is named"):
         open_counter("abacus", folder)

@@ -32,7 +32,7 @@ HELD_UP = {"toxicity", "arousal", "dominance", "word_frequency"}
 """Features of something that the user brings, or of a corpus: tested on their own below."""
 GOLD = gold.sentences()
 TURNED = [sentence.clearnlp() for sentence in GOLD]
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "language.md"
+PAGE = Path(__file__).parents[2] / "lab" / "docs" / "feature-table.md"
 
 
 def compared(sentence: gold.Sentence) -> dict[str, float]:

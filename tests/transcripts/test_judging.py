@@ -174,9 +174,8 @@ def test_modes_of_mint_are_benchmarks_and_no_consequence(shared: Path) -> None:
     for mode in report.modes:
         shares[mode.columns].append((mode.rule, round(mode.errors / mode.n, 2)))
     assert set(shares) == {("benchmark",)}
-    assert {("\"benchmark\" = 'hotpotqa'", 0.53), ("\"benchmark\" = 'mbpp'", 0.47)} <= {
-        *shares["benchmark",]
-    }
+    # three benchmarks fail alike, in .43 to .53 of their tasks: one mode
+    assert shares["benchmark",] == [("\"benchmark\" IN ('math', 'mbpp', 'hotpotqa')", 0.47)]
 
 
 def test_nothing_is_announced_on_tau_bench(shared: Path) -> None:
