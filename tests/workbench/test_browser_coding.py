@@ -142,12 +142,15 @@ def test_codes_are_suggested_moved_split_joined_and_taken_back_by_keys(
 
 @pytest.mark.browser
 def test_what_is_selected_in_a_run_is_the_evidence(tmp_path: Path, browser: Browser) -> None:
+    from playwright.sync_api import expect
+
     coding, bench = open_coding(tmp_path)
     with serve_in_thread(bench) as address, Watch(browser, address) as page:
         page.goto(address)
         page.wait_for_selector(".item")
         page.locator(".item details[open] pre").first.click(click_count=3)
-        page.wait_for_function("document.querySelector('[name=quote]').value")
+        # not by a function, which the page's policy lets nobody evaluate
+        expect(page.locator("[name=quote]")).not_to_have_value("")
         page.keyboard.press("c")
         page.keyboard.type("errs")
         page.keyboard.press("Control+Enter")
