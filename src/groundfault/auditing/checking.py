@@ -75,7 +75,7 @@ class CheckSummary(Preview, frozen=True, kw_only=True):
 
 
 class Prospect(Struct, frozen=True):
-    """Whether a candidate could be confirmed, and the least lift for it.
+    """The prospect of a candidate: if it can be confirmed, and the least lift for it.
 
     Attributes
     ----------

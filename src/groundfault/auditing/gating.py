@@ -100,7 +100,7 @@ class GateInputs(Struct, frozen=True, omit_defaults=True):
 
 
 class Gate(Struct, frozen=True, omit_defaults=True):
-    """Whether a report passes, and the reasons if it fails.
+    """The verdict of a gate on a report, and the reasons if it fails.
 
     Attributes
     ----------

@@ -263,7 +263,7 @@ class LogReading(_Section, frozen=True, kw_only=True):
 
 
 class Derivation(_Section, frozen=True, kw_only=True):
-    """How the audited evidence was made from its sources, if it was not read from them directly.
+    """The making of the audited evidence, if it was not read from its sources directly.
 
     Attributes
     ----------
