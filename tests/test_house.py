@@ -224,7 +224,7 @@ def test_every_module_that_decides_has_a_test_file_of_its_own(place: str) -> Non
 def test_sizes_and_names() -> None:
     measures = measure()
     assert measures["Lines of a module, median"] <= 245
-    assert measures["Lines of a module, longest"] <= 480
+    assert measures["Lines of a module, longest"] <= 600
     assert measures["Lines of a function, 90th percentile"] <= 30
     # ruff holds all others: these are patterns, frozen texts and lines that end in a pragma
     assert measures["Lines over 100 characters"] < 0.001

@@ -24,7 +24,7 @@ import groundfault
 from groundfault.base.progress import Progress, listener
 from groundfault.core.roles import Roles, add_parts
 from groundfault.errors import InputError
-from groundfault.modes.conditions import list_conditions
+from groundfault.modes.condition import list_conditions
 from groundfault_studies import known_holes_tables as tables
 from groundfault_studies.known_holes import HoleData, check_names, read_holes
 from groundfault_studies.resuming import Rows, gather_rows

@@ -13,8 +13,7 @@ from scipy.stats import binom, hypergeom
 
 from groundfault.modes import bars as bars_module, kernels
 from groundfault.modes.bars import PERMUTATIONS, PERMUTED, SHARES, Bars, Permuter
-from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, TOP_VALUES
-from groundfault.modes.conditions import list_conditions
+from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, TOP_VALUES, list_conditions
 from groundfault.modes.kernels import look_up, tabulate_tails
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.selection import Selection

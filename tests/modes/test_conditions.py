@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 from groundfault.core.rules import Rule
-from groundfault.modes.condition import MIN_SUPPORT, Condition, Tier
-from groundfault.modes.conditions import list_conditions
+from groundfault.modes.condition import MIN_SUPPORT, Condition, Tier, list_conditions
 
 N = 240
 INF = math.inf

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from groundfault.modes.bars import Bars
-from groundfault.modes.conditions import list_conditions
+from groundfault.modes.condition import list_conditions
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.selection import Selection
 from groundfault.modes.strata import Losses, Strata

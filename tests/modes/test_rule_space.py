@@ -12,8 +12,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from groundfault.core.rules import Rule
-from groundfault.modes.condition import MAX_SET, MAX_WORDS, MIN_SUPPORT, Condition, Tier, UnitSet
-from groundfault.modes.conditions import list_conditions
+from groundfault.modes.condition import (
+    MAX_SET,
+    MAX_WORDS,
+    MIN_SUPPORT,
+    Condition,
+    Tier,
+    UnitSet,
+    list_conditions,
+)
 from groundfault.modes.rule_space import ModeRule, RuleLanguage, list_subsets
 from groundfault.stats.bits import Layout
 

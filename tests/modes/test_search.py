@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 from groundfault.modes.bars import Bars
-from groundfault.modes.condition import UnitSet
-from groundfault.modes.conditions import list_conditions
+from groundfault.modes.condition import UnitSet, list_conditions
 from groundfault.modes.find import find_modes
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.search import score_masks, search, search_inside
@@ -185,7 +184,7 @@ def test_an_effect_inside_a_context_is_found_there() -> None:
 def test_rules_of_ones_own_are_among_the_singles() -> None:
     from dataclasses import replace
 
-    from groundfault.modes.conditions import Tier
+    from groundfault.modes.condition import Tier
 
     table = make_table(10)
     truth = np.random.default_rng(10).random(N) < 0.2

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from groundfault.modes.bars import Bars
-from groundfault.modes.conditions import MIN_SUPPORT, list_conditions
+from groundfault.modes.condition import MIN_SUPPORT, list_conditions
 from groundfault.modes.rule_space import RuleLanguage
 from groundfault.modes.search import score_counts
 from groundfault.modes.selection import Listed, Selection

@@ -26,8 +26,7 @@ from groundfault.core.pairs import clip_changes
 from groundfault.core.plan import BarKind
 from groundfault.errors import list_some
 from groundfault.modes.bars import PERMUTATIONS, PRODUCTS, WORK
-from groundfault.modes.condition import MIN_SUPPORT, Condition, UnitSet
-from groundfault.modes.conditions import list_conditions
+from groundfault.modes.condition import MIN_SUPPORT, Condition, UnitSet, list_conditions
 from groundfault.modes.find import OwnRule, describe, make_own_conditions, take_units
 from groundfault.modes.kernels import (
     NO_BAR,

@@ -17,8 +17,7 @@ from groundfault.base.progress import Progress
 from groundfault.core.candidate import Candidate
 from groundfault.core.plan import BarKind
 from groundfault.modes.bars import Bars
-from groundfault.modes.condition import MIN_SUPPORT, Condition, Tier, UnitSet
-from groundfault.modes.conditions import list_conditions
+from groundfault.modes.condition import MIN_SUPPORT, Condition, Tier, UnitSet, list_conditions
 from groundfault.modes.examples import list_doses
 from groundfault.modes.matrix import ModelModes, make_matrix
 from groundfault.modes.mode import (

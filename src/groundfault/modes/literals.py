@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from groundfault.modes.conditions import list_conditions as list_literals
+from groundfault.modes.condition import list_conditions as list_literals
 
 __all__ = ["list_literals"]

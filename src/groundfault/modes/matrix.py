@@ -17,9 +17,8 @@ from groundfault.base.arrays import Bools, Floats
 from groundfault.modes.bars import Bars
 from groundfault.modes.condition import MIN_SUPPORT
 from groundfault.modes.mode import MatrixCell, MatrixRow
-from groundfault.modes.refine import gain_over_expected
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
-from groundfault.modes.search import score_counts
+from groundfault.modes.search import gain_over_expected, score_counts
 from groundfault.modes.selection import Listed
 from groundfault.modes.strata import Strata, compute_overlaps
 from groundfault.stats import bits as bitset, flips

@@ -13,16 +13,20 @@ from numpy.typing import NDArray
 from groundfault.base.progress import Progress, listener
 from groundfault.modes.bars import Bars
 from groundfault.modes.condition import MIN_SUPPORT
-from groundfault.modes.refine import (
+from groundfault.modes.rule_space import ModeRule
+from groundfault.modes.search import (
+    TOP,
+    RuleProposal,
     describe_both,
     fails_alike,
     is_sum,
     join,
     list_narrower,
     list_wider,
+    score_counts,
+    search,
+    search_inside,
 )
-from groundfault.modes.rule_space import ModeRule
-from groundfault.modes.search import TOP, RuleProposal, score_counts, search, search_inside
 from groundfault.modes.strata import Strata, compute_overlaps
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits

@@ -12,8 +12,7 @@ import polars as pl
 from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.core.columns import Kind, profile
 from groundfault.core.rules import Rule
-from groundfault.modes.condition import Condition
-from groundfault.modes.conditions import list_conditions
+from groundfault.modes.condition import Condition, list_conditions
 from groundfault.modes.find import find_modes
 from groundfault.stats.multiple import holm
 from groundfault.stats.stratified_tail import log_tail
