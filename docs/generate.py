@@ -7,7 +7,6 @@ is older than the code.
 
 from __future__ import annotations
 
-import ast
 import inspect
 import json
 import re
@@ -258,9 +257,8 @@ def public_api() -> dict[str, str]:
     from groundfault_lab import testing
 
     names: dict[str, str] = {}
-    # the old place of `groundfault_lab.testing` forwards each name
-    doors = {"groundfault": groundfault, "groundfault.plugins": plugins}
-    for door, module in (doors | {"groundfault.testing": testing}).items():
+    for module in (groundfault, plugins, testing):
+        door = module.__name__
         for name in sorted(module.__all__):
             thing = getattr(module, name)
             names[f"{door}.{name}"] = _parameters(thing)
@@ -290,54 +288,6 @@ def _parameters(thing: Any) -> str:
     )
 
 
-def old_names() -> str:
-    """Tabulate the old names that still work, with a warning, and the new ones."""
-    rows = [f"| `groundfault {old}` | `groundfault {new}` |" for old, new in cli.moved.items()]
-    options: dict[tuple[str, str], list[str]] = {}
-    for name, command in commands():
-        for each in command.params:
-            if old := getattr(each, "old_name", None):
-                options.setdefault((old, each.opts[0]), []).append(name.partition(" ")[2])
-    rows += [
-        f"| `{old}` of {', '.join(f'`{name}`' for name in names)} | `{new}` |"
-        for (old, new), names in sorted(options.items())
-    ]
-    rows += [f"| `{old}` | `{new}` |" for old, new in sorted(_renames_in_python())]
-    return "\n".join(["| old name | new name |", "|---|---|", *rows])
-
-
-def _renames_in_python() -> Iterator[tuple[str, str]]:
-    """Yield the names, parameters and members that the code renames, read off its calls."""
-    package = DOCS.parent / "src" / "groundfault"
-    for path in package.rglob("*.py"):
-        parts = ("groundfault", *path.relative_to(package).with_suffix("").parts)
-        module = ".".join(parts).removesuffix(".__init__")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            for each in getattr(node, "decorator_list", ()):
-                if isinstance(each, ast.Call) and _called(each).startswith("rename_"):
-                    for word in filter(lambda word: _is_text(word.value), each.keywords):
-                        yield f"{module}.{node.name}: {word.arg}", ast.literal_eval(word.value)
-            if not isinstance(node, ast.Call):
-                continue
-            words = [ast.literal_eval(each) for each in node.args if _is_text(each)]
-            if _called(node) in ("rename_attributes", "open_front_door"):
-                for table in (each for each in node.args if isinstance(each, ast.Dict)):
-                    for old, new in ast.literal_eval(table).items():
-                        yield f"{module}.{old}", new.replace(":", ".")
-            elif _called(node) == "warn_renamed" and len(words) == 2:
-                yield words[0], words[1]
-            elif _called(node) == "forward_module":
-                yield module, words[-1]
-
-
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
-
-
-def _called(node: ast.Call) -> str:
-    return getattr(node.func, "id", "")
-
-
 def extras() -> str:
     """Tabulate the extras, and what each adds."""
     rows = (f"| `{name}` | {text} |" for name, text in doctor.TEXTS.items())
@@ -346,7 +296,6 @@ def extras() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "extras": extras,
-    "old-names": old_names,
     "command-line": command_line,
     "plan-settings": plan_settings,
     "reason-codes": reason_codes,

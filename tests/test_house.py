@@ -51,10 +51,6 @@ FLOORS = {
     "pytest_plugin": "the tests that others run",
     "cli": "flags",
     "__main__": "python -m groundfault",
-    "taxonomy": "the old place of a room of groundfault_lab",
-    "language": "likewise",
-    "improve": "likewise",
-    "testing": "likewise",
     "groundfault_lab": "research that no command of an audit needs",
     "groundfault_studies": "a paper's tables",
 }
@@ -78,8 +74,8 @@ INNER = {
 NAMED = {("groundfault.core.evidence", room) for room in ("readers", "transcripts")}
 # rooms whose files are known one by one: a new one is a decision
 CLOSED = {
-    "": "__init__ __main__ coding errors improve language plugins pytest_plugin taxonomy testing",
-    "base": "__init__ anchors arrays database deprecation digests files holdout_events"
+    "": "__init__ __main__ coding errors plugins pytest_plugin",
+    "base": "__init__ anchors arrays database digests files holdout_events"
     " ledger ledgers machine progress reading registry row_sketch sheets streams",
     "core": "__init__ candidate column_names columns conversations counted_units equivalence"
     " evidence finding judge pairs plan roles row_names rules status time_split units",

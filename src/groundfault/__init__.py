@@ -46,14 +46,4 @@ if TYPE_CHECKING:
     from groundfault.sequential.pool import Pool as Pool
     from groundfault.sequential.session import SequentialAudit as SequentialAudit
 
-# names of 0.1.0, removed in the release after the next; see groundfault.base.deprecation
-__getattr__, __dir__, __all__ = open_front_door(
-    __name__,
-    {
-        "Audit": "groundfault:SequentialAudit",
-        "Proposals": "groundfault_lab.slicing.proposals:Proposals",
-        "propose": "groundfault_lab.slicing.proposals:propose",
-        "policies": "groundfault.sequential.policies",
-        "studies": "groundfault_studies",
-    },
-)
+__getattr__, __dir__, __all__ = open_front_door(__name__)

@@ -100,6 +100,4 @@ if TYPE_CHECKING:
     from groundfault.stats.contingency import ContingencyTables as ContingencyTables
     from groundfault.stats.decoys import Floor as Floor
 
-__getattr__, __dir__, __all__ = open_front_door(
-    __name__, {"exact": "groundfault.plugins:to_fraction"}
-)
+__getattr__, __dir__, __all__ = open_front_door(__name__)

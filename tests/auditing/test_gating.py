@@ -387,12 +387,6 @@ STORED = Path(__file__).resolve().parents[1] / "fixtures" / "v0_1_0" / "confirme
 TAMPERED: dict[str, Any] = Report.load(STORED).to_dict()
 
 
-def test_the_old_name_of_a_column_is_still_read() -> None:
-    with pytest.warns(DeprecationWarning, match="representative"):
-        old = gate(TAMPERED, "confirmed and lead is null")
-    assert old.new == gate(TAMPERED, "confirmed and representative is null").new
-
-
 # ---------------------------------------------------------------------------------- files and shell
 
 

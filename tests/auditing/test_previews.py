@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-from audit_tables import make_planted_table
-
 import groundfault
 from groundfault import Evidence, Library, Plan
 from groundfault_lab.slicing.proposals import propose
@@ -30,14 +27,6 @@ def test_a_check_as_0_1_0_stored_it_is_written_again_but_for_what_is_new() -> No
     for each in (content, expected):
         each.pop("power")
     assert json.loads(json.dumps(content)) == expected
-
-
-def test_the_summary_is_still_read_by_keys_with_a_warning() -> None:
-    check = groundfault.check(Evidence.from_table(make_planted_table(), id="id", outcome="error"))
-    with pytest.warns(DeprecationWarning, match=r"CheckSummary\.n_holdout"):
-        assert check.summary["n_holdout"] == check.summary.n_holdout
-    with pytest.warns(DeprecationWarning, match="n_units"), pytest.raises(KeyError):
-        check.summary["n_units"]
 
 
 def test_proposals_as_0_1_0_stored_them_are_written_again_but_for_what_is_new():

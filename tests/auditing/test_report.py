@@ -43,14 +43,6 @@ def test_a_report_cannot_be_changed(report: Report) -> None:
         report.manifest.python = "2.7"  # type: ignore[misc]
 
 
-def test_the_summary_of_version_1_still_works(report: Report) -> None:
-    with pytest.warns(DeprecationWarning, match="report.error_rate"):
-        summary = report.summary
-    assert summary["error_rate"] == report.error_rate
-    assert summary["library"]["tested"] == report.candidates.tested
-    assert "findings" not in summary
-
-
 def test_a_report_is_a_short_line_in_a_prompt(report: Report) -> None:
     assert repr(report).startswith("<Report: 1 failure mode, 1 of 8 findings confirmed by max-t")
     assert len(repr(report)) < 80

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
     from front_door.rooms import Room as Room, build as build
 
-__getattr__, __dir__, __all__ = open_front_door(__name__, {"Hall": "front_door:Room"})
+__getattr__, __dir__, __all__ = open_front_door(__name__)
 '''
 
 
@@ -89,19 +89,8 @@ def test_a_front_door_reads_its_names_from_its_imports_for_types(
     assert "Room" in vars(door)  # kept, so that it is looked up once
     assert {"Room", "cellar", "rooms"} <= set(dir(door))
     assert door.cellar is sys.modules["front_door.cellar"]
-    with pytest.warns(DeprecationWarning, match="Hall is now called front_door.Room") as warned:
-        assert door.Hall is door.Room
-    assert warned[0].filename == __file__
     with pytest.raises(AttributeError, match="no attribute 'garden'"):
         door.garden  # noqa: B018
-
-
-@pytest.mark.parametrize("room", ["taxonomy", "language", "improve"])
-def test_names_that_moved_to_the_lab_warn_and_work(room: str) -> None:
-    old, new = import_module(f"groundfault.{room}"), import_module(f"groundfault_lab.{room}")
-    for name in new.__all__:
-        with pytest.warns(DeprecationWarning, match=f"groundfault_lab.{room}.{name}"):
-            assert getattr(old, name) is getattr(new, name)
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,13 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner, Result
 
 from groundfault.cli.command import GroupedCommand, option
-from groundfault.cli.main import _LAB, cli, lab
+from groundfault.cli.main import cli, lab
 
 MANY = 12
 LETTERS = 60
@@ -23,7 +22,7 @@ PAGE = 48
 
 @click.command(cls=GroupedCommand, first="size")
 @option("--size", type=int, group="Shape", help="Size of it.")
-@option("--null-colour", group="Shape", multiple=True, old_name="--empty", help="Colour of none.")
+@option("--null-colour", group="Shape", multiple=True, help="Colour of none.")
 @option("--out", help="Write it here.")
 @option("--seed", type=int, group="Draw", help="Seed of every random draw.")
 def small(
@@ -33,24 +32,8 @@ def small(
     click.echo(f"{size} {null_colour} {out} {seed}")
 
 
-@click.command(cls=GroupedCommand)
-@option("--budget", type=int, group="Shape", old_name="--limit", help="Most of them.")
-def capped(budget: int | None) -> None:
-    """Count."""
-    click.echo(budget)
-
-
 def run(*words: str) -> Result:
     return CliRunner().invoke(small, words, prog_name="small")
-
-
-def test_an_old_name_beside_the_new_one_is_refused() -> None:
-    assert CliRunner().invoke(capped, ["--limit", "3"]).stdout == "3\n"
-    both = CliRunner().invoke(capped, ["--limit=3", "--budget", "4"])
-    assert both.exit_code == 2
-    assert "--limit is now called --budget, which is here too: leave one" in both.stderr
-    # of what is given several times both count
-    assert run("--empty", "a", "--null-colour", "b").exit_code == 0
 
 
 def commands(group: click.Group = cli, name: str = "groundfault") -> Iterator[click.Command]:
@@ -76,7 +59,6 @@ def test_help_describes_what_matters_first_and_names_the_rest_by_group() -> None
     for group, flag in (("Shape", "--null-colour"), ("Draw", "--seed"), ("Output", "--out")):
         assert re.search(rf"{group} +{flag}", text), group
     assert "Colour of none." not in text
-    assert "--empty" not in text
 
 
 def test_help_all_describes_every_option_by_group_and_output_last() -> None:
@@ -85,24 +67,6 @@ def test_help_all_describes_every_option_by_group_and_output_last() -> None:
     assert places == sorted(places)
     for described in ("Size of it.", "Colour of none.", "Write it here.", "Seed of every"):
         assert described in text
-
-
-@pytest.mark.parametrize("words", [("--empty", "red"), ("--empty=red",)])
-def test_a_flag_works_under_its_old_name_with_one_line_on_standard_error(
-    words: tuple[str, ...],
-) -> None:
-    result = run(*words, "--null-colour", "blue")
-    assert result.stdout == "None ('red', 'blue') None None\n"
-    assert result.stderr.splitlines() == [
-        "warning: --empty is now called --null-colour; the old name will be removed in the next "
-        "minor release"
-    ]
-
-
-def test_words_after_two_hyphens_are_no_flags() -> None:
-    result = run("--", "--empty")
-    assert result.exit_code == 2
-    assert "warning" not in result.stderr
 
 
 def test_commands_of_many_options_show_eight_of_them_first() -> None:
@@ -141,36 +105,12 @@ def test_the_list_of_commands_has_their_first_sentences() -> None:
             assert line == first_sentence(command)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [("sequential plan", "label plan"), ("probe review", "label review")]
-    + [(name, f"lab {name}") for name in _LAB],
-)
-def test_a_command_that_moved_works_under_its_old_name_with_a_note(old: str, new: str) -> None:
-    was, now = (CliRunner().invoke(cli, [*words.split(), "--help"]) for words in (old, new))
-    assert (was.exit_code, was.stdout) == (0, now.stdout)
-    assert "removed in the next minor release" in was.stderr
-    assert now.stderr == ""
-
-
 def test_the_first_help_fits_a_screen_and_begins_with_eight_commands() -> None:
     help_ = CliRunner().invoke(cli, ["--help"]).output
     assert len(help_.splitlines()) <= SCREEN
     assert len(CliRunner().invoke(cli, ["audit", "--help"]).output.splitlines()) <= PAGE
     names = list(cli.lines)
     assert names[:8] == "audit open compare gate label case export verify".split()
-
-
-def test_the_old_flags_of_an_audit_work(tmp_path: Path) -> None:
-    table = tmp_path / "t.csv"
-    rows = [f"{i},{'' if i % 10 == 0 else i % 2},{i % 2}" for i in range(60)]
-    table.write_text("\n".join(["id,error,copy", *rows]) + "\n")
-    words = ["check", str(table), "--id", "id", "--outcome", "error", "--empty", "missing"]
-    result = CliRunner().invoke(cli, [*words, "--allow-leak", "copy", "--json", "-"])
-    assert result.exit_code == 0, result.output
-    assert "--empty is now called --null-outcome" in result.stderr
-    assert "--allow-leak is now called --allow-leakage" in result.stderr
-    assert "copy" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -48,8 +48,6 @@ def test_what_cannot_be_a_candidate(arguments: tuple[Any, ...], message: str) ->
 def test_a_fitted_column_reads_its_sources() -> None:
     candidate = Candidate("ball", f'"{BALL.name}" = 1 AND n > 2', fitted_column=BALL)
     assert candidate.columns == ("n", "x", "y")
-    with pytest.warns(DeprecationWarning, match=r"Candidate\.derived"):
-        assert candidate.derived is BALL  # type: ignore[attr-defined]
 
 
 def test_the_stored_key_of_a_fitted_column_stays() -> None:

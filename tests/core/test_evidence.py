@@ -51,8 +51,6 @@ def test_of_one_model_more_may_describe_an_example() -> None:
 
 def test_views_hide_outcomes_and_columns() -> None:
     whole = evidence()
-    with pytest.warns(DeprecationWarning, match="without_outcomes"):
-        assert callable(whole.blind)  # type: ignore[attr-defined]
     blind = whole.without_outcomes()
     assert "error" not in blind.frame.columns
     assert blind.loss.null_count() == len(blind)
@@ -105,14 +103,6 @@ def test_saved_evidence_is_read_again(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError):
         Evidence.from_logs(place)
-
-
-def test_the_old_way_to_save_works_with_a_warning(tmp_path: Path) -> None:
-    from groundfault.readers.importing import save
-
-    with pytest.warns(DeprecationWarning, match=r"now called groundfault\.Evidence\.save"):
-        save(evidence(), tmp_path / "saved")
-    assert Evidence.from_logs(tmp_path / "saved").hash == evidence().hash
 
 
 def test_rows_are_selected_by_a_rule_which_is_kept() -> None:

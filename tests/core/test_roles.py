@@ -34,16 +34,6 @@ def test_stored_roles_of_0_1_0_are_read() -> None:
     assert Roles(**read_roles(asdict(roles))) == roles
 
 
-def test_old_names_work_with_a_warning() -> None:
-    with pytest.warns(DeprecationWarning, match=r"Roles\(empty=\) is now called Roles\(null_outc"):
-        roles = Roles("error", empty="missing")  # type: ignore[call-arg]
-    with pytest.warns(DeprecationWarning, match=r"Roles\.empty is now called Roles\.null_outcome"):
-        assert roles.empty == "missing"  # type: ignore[attr-defined]
-    with pytest.warns(DeprecationWarning, match=r"Evidence\.from_table\(allow_leak=\)"):
-        evidence = Evidence.from_table(FRAME, outcome="error", allow_leak=["x"])  # type: ignore[call-arg]
-    assert evidence.roles.allow_leakage == ("x",)
-
-
 def test_rows_without_an_id_are_numbered_under_a_free_name() -> None:
     frame = FRAME.rename({"x": "row"})
     roles = add_id(frame, Roles("error"))

@@ -29,6 +29,7 @@ from groundfault_lab.improve import (
     SuspectSlices,
     active_learning,
 )
+from groundfault_lab.improve.active import _renew_names
 from groundfault_lab.slicing import Domino, Edisa
 from groundfault_lab.stats.improvement import find_best_threshold, reject, relabel, sum_in_order
 
@@ -690,16 +691,10 @@ def test_a_slicer_that_computes_both_at_once_gives_the_same() -> None:
     assert (suspicion == slicer.error_probability(Z, p)).all()
 
 
-def test_old_names_of_policies_and_fields_warn() -> None:
-    import groundfault_lab.improve as improve
-
-    for old, new in {"Confidence": "LeastConfident", "Slices": "SuspectSlices"}.items():
-        with pytest.warns(DeprecationWarning, match=f"is now called .*{new}"):
-            assert getattr(improve, old) is getattr(improve, new)
-    empty = np.zeros((1, 2))
-    state = improve.AcquisitionRound(empty, empty, empty, empty, np.zeros(1, dtype=np.int64), 1)
-    with pytest.warns(DeprecationWarning, match="validation_label"):
-        assert state.seen_label is state.validation_label  # type: ignore[attr-defined]
+def test_curves_of_an_auditor_of_0_1_0_can_be_resumed() -> None:
+    before = {"policy auditor": "Auditor(policy='uniform', shown=5, name='auditor')"}
+    now = repr(Auditor("uniform", max_validation=5))
+    assert _renew_names(before) == {"policy auditor": now}
 
 
 def test_curves_of_0_1_0_resume_under_the_new_names_of_policies() -> None:

@@ -243,7 +243,7 @@ def test_what_holds_for_few_or_for_nearly_all_is_no_literal() -> None:
     assert read([None] * N) == {}
 
 
-def test_conditions_are_found_under_their_old_name() -> None:
+def test_scoring_scripts_find_conditions_under_their_name() -> None:
     from groundfault.modes.literals import list_literals
 
     (one, *_) = list_literals(pl.DataFrame({"a": [True, False] * 20}))

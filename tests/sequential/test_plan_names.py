@@ -1,4 +1,4 @@
-"""`budget` is the cap on labels and `burn_in` the paper's m; names of 0.1.0 keep their meaning."""
+"""`budget` is the cap on labels and `burn_in` the paper's m; 0.1.0 called them otherwise."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from groundfault import SequentialAudit
-from groundfault.sequential import Bet, Pool, SequentialPlan, e_process
+from groundfault.sequential import Pool, SequentialPlan
 from groundfault.sequential.plan import from_stored_names, to_stored_names
 
 STORED = Path(__file__).parents[1] / "fixtures" / "v0_1_0" / "sequential" / "certificate.json"
@@ -37,29 +37,6 @@ def test_the_seal_of_a_plan_of_0_1_0_is_what_it_was():
     plan = SequentialPlan.from_settings(stored["plan"])
     assert (plan.burn_in, plan.budget) == (30, None)
     assert plan.seal(stored["pool"]["hash"]) == stored["seal"]
-
-
-def test_a_call_with_a_limit_means_what_it_meant():
-    with pytest.warns(DeprecationWarning, match="what was budget= is called burn_in="):
-        plan = SequentialPlan(threshold=0.85, budget=30, limit=90)
-    assert plan == SequentialPlan(threshold=0.85, burn_in=30, budget=90)
-    with pytest.warns(DeprecationWarning, match=r"limit=\) is now called budget="):
-        audit = SequentialAudit(make_pool(), threshold=0.85, limit=90, seed=1)
-    assert (audit.plan.burn_in, audit.plan.budget) == (40, 90)
-    with pytest.warns(DeprecationWarning, match="SequentialPlan.limit"):
-        assert plan.limit == 90
-    with pytest.raises(TypeError, match="which is now budget="):
-        SequentialPlan(threshold=0.85, burn_in=30, limit=90)
-
-
-def test_old_names_of_m_alone():
-    with pytest.warns(DeprecationWarning, match="burn_in="):
-        bet = Bet("sr-lr", alternative=0.6, budget=4)
-    assert bet.burn_in == 4
-    settings = {"threshold": 0.85, "bet": "sr-lr", "alternative": 0.6}
-    with pytest.warns(DeprecationWarning, match="burn_in="):
-        old = e_process([0, 1, 0], budget=2, **settings)
-    assert old.tolist() == e_process([0, 1, 0], burn_in=2, **settings).tolist()
 
 
 def test_names_of_settings_go_there_and_back():

@@ -405,13 +405,6 @@ def test_a_learner_of_ones_own():
 # ------------------------------------------------------------------- --- beside the paper's auditor
 
 
-def test_learners_written_for_the_old_names_still_work():
-    with pytest.warns(DeprecationWarning, match="LabelledData"):
-        data = learned.Told(None, np.arange(3), np.ones(3), 0.85)
-    with pytest.warns(DeprecationWarning, match="positions"):
-        assert data.asked.tolist() == [0, 1, 2]
-
-
 def test_fewer_labels_than_the_papers_auditor_on_the_same_scores(shared):
     """Spec 6b; the whole comparison is `groundfault lab study sequential-pool`."""
     from polars import col, read_parquet

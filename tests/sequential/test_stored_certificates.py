@@ -5,7 +5,6 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from rounding import approximate
 
@@ -178,27 +177,3 @@ def test_settings_in_a_certificate_are_those_of_a_plan():
     settings = Certificate.load(STORED / "certificate.json").plan
     assert settings.to_plan() == PLAN
     assert settings.__struct_fields__ == tuple(replace(PLAN, model="a", prior={"a": 0.1}).settings)
-
-
-def test_old_names_still_work():
-    pool = Pool.from_arrays(range(20), scores=np.ones(20))
-    with pytest.warns(DeprecationWarning, match="SequentialAudit"):
-        from groundfault.sequential import Audit
-    with pytest.warns(DeprecationWarning, match="SequentialAudit"):
-        from groundfault import Audit as TopAudit
-    assert Audit is TopAudit is SequentialAudit
-    with pytest.warns(DeprecationWarning, match="SequentialPlan"):
-        from groundfault.sequential import AuditPlan  # noqa: F401
-    with pytest.warns(DeprecationWarning, match="SequentialConfirmation"):
-        from groundfault.sequential import HoldoutAudit  # noqa: F401
-    audit = SequentialAudit(pool, threshold=0.8, policy="uniform")
-    with pytest.warns(DeprecationWarning, match="labelled"):
-        assert audit.rounds_told == 0
-    history = audit.counts.make_history()
-    for old in ("asked", "offered", "needed", "drawn_from", "least"):
-        with pytest.warns(DeprecationWarning, match=f"History.{old}"):
-            getattr(history, old)
-    with pytest.warns(DeprecationWarning, match="total"):
-        assert audit.groups[0]["total"] == 0.0
-    with pytest.warns(DeprecationWarning, match="to_dict"):
-        assert audit.certificate().data["labelled"] == 0

@@ -69,8 +69,6 @@ def test_the_first_so_many_are_kept_and_finders_go_by_name():
     assert [row.name for row in result.rows] == [row.name for row in propose(results()).rows][:2]
     assert len(result.library) == 2
     assert not propose(results(), "thresholds").summary.selected
-    with pytest.warns(DeprecationWarning, match="groundfault_lab.slicing.proposals"):
-        assert groundfault.propose is propose
 
 
 def test_scores_are_of_the_search_that_proposed():

@@ -285,9 +285,3 @@ def test_a_mark_that_no_error_shows_has_no_completeness_and_spoils_no_mean() -> 
     assert summary["homogeneity"] == pytest.approx((0 + 5 / 60) / 2)
     assert summary["completeness"] == 1.0
     assert summary["v"] == pytest.approx(10 / 65)
-
-
-def test_synthetic_detection_is_a_study() -> None:
-    with pytest.warns(DeprecationWarning, match="groundfault_studies.synthetic_detection"):
-        from groundfault_lab.language.synthetic import make_mixes
-    assert make_mixes.__module__ == "groundfault_studies.synthetic_detection"

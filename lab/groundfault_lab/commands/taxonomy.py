@@ -197,7 +197,7 @@ def label(
     model: str,
     second: str | None = None,
     text: str | None = None,
-    check_size: Annotated[int, Flag(old="--shown")] = 5,
+    check_size: int = 5,
     progress: Progress,
     **options: Any,
 ) -> Result:

@@ -326,7 +326,7 @@ def depth(
 def gaps(
     traces: str,
     *,
-    grader: Annotated[str, Flag(old="--judge")],
+    grader: str,
     execution: str,
     by: tuple[str, ...] = (),
     level: float = 0.95,

@@ -31,12 +31,4 @@ if TYPE_CHECKING:
     )
     from groundfault_lab.stats.improvement import Improvement as Improvement
 
-__getattr__, __dir__, __all__ = open_front_door(
-    __name__,
-    {
-        "Confidence": "groundfault_lab.improve:LeastConfident",
-        "Random": "groundfault_lab.improve:RandomOrder",
-        "Round": "groundfault_lab.improve:AcquisitionRound",
-        "Slices": "groundfault_lab.improve:SuspectSlices",
-    },
-)
+__getattr__, __dir__, __all__ = open_front_door(__name__)

@@ -13,7 +13,6 @@ from typing import Protocol
 import numpy as np
 
 from groundfault.base.arrays import Bools, Floats, Ints, Places
-from groundfault.base.deprecation import rename_fields, rename_members
 from groundfault.errors import PlanError
 from groundfault.sequential import policies
 from groundfault.sequential.policies import History
@@ -24,12 +23,6 @@ from groundfault_lab.slicing.predictions import EXAMPLES_A_SLICE
 _LOWEST = 0.05
 
 
-@rename_members(seen_wrong="validation_errors")
-@rename_fields(
-    seen_embedding="validation_embedding",
-    seen_label="validation_label",
-    seen_probability="validation_probability",
-)
 @dataclass(frozen=True, eq=False)
 class AcquisitionRound:
     """All that a policy may know: the model's outputs on the pool, and on validation examples.
@@ -130,7 +123,6 @@ class SuspectSlices:
         return _rank_by(error_prone + suspicion, rng)
 
 
-@rename_fields(shown="max_validation")
 @dataclass(frozen=True)
 class Auditor:
     """The next query of an adaptive auditor: where it expects failures after those so far.

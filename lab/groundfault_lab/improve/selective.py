@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from groundfault.base.arrays import Bools, Floats, Ints, Places
-from groundfault.base.deprecation import rename_fields
 from groundfault.errors import InputError, PlanError
 from groundfault.slicing.embedding import check_embedding
 from groundfault_lab.slicing.predictions import check_labels, check_probability
@@ -167,7 +166,6 @@ def require_slicer(estimator: Any) -> Slicer:
     return slicer
 
 
-@rename_fields(held="holdout_share")
 @dataclass(eq=False)
 class Flipping:
     """Relabel the examples that a slicer calls error-prone.

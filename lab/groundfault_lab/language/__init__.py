@@ -30,6 +30,4 @@ if TYPE_CHECKING:
         save_memory as save_memory,
     )
 
-__getattr__, __dir__, __all__ = open_front_door(
-    __name__, {"chosen": "groundfault_lab.language:select_features"}
-)
+__getattr__, __dir__, __all__ = open_front_door(__name__)

@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.base.deprecation import rename_members
 from groundfault.base.progress import Progress, listener
 from groundfault.core.candidate import Candidate, add_fitted_columns
 from groundfault.core.columns import match_attributes, select_example_rows
@@ -91,7 +90,6 @@ class Mark:
     v: float
 
 
-@rename_members(marked="select_marks")
 @dataclass(frozen=True)
 class SliceProfile:
     """A slice and the features compared in it, the smallest p first.
@@ -120,7 +118,6 @@ class SliceProfile:
         return tuple(m for m in self.marks if (m.adjusted if corrected else m.p) < level)
 
 
-@rename_members(found="select_marks")
 @dataclass(frozen=True)
 class Explanation:
     """Slices explained by linguistic features.

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct
 
-from groundfault.base.deprecation import rename_members
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.review.statuses import Status, score_row
 from groundfault.probes.running.runs import ProbeRow
@@ -33,7 +32,6 @@ there is none.
 """
 
 
-@rename_members(least_p="min_p")
 class Difference(Struct, frozen=True, forbid_unknown_fields=True):
     """A policy minus the control in one endpoint, over the seeds that both have.
 

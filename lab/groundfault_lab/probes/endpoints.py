@@ -14,7 +14,6 @@ from statistics import fmean
 
 from msgspec import Struct, field
 
-from groundfault.base.deprecation import rename_members
 from groundfault.errors import InputError
 from groundfault.probes.review.statuses import Status
 from groundfault.probes.running.runs import ProbeRow
@@ -215,7 +214,6 @@ class RunEndpoints(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         )
 
 
-@rename_members(found="runs_with_failure")
 class PooledRuns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Runs of one policy: all seeds of a model, or of all models where ``model`` is None.
 
@@ -287,7 +285,6 @@ class SharedKeys(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     second: Keys
 
 
-@rename_members(shared="compare_keys")
 @dataclass(frozen=True)
 class Results:
     """All runs of a folder, and how they are pooled.

@@ -116,7 +116,6 @@ class Package:
         }
         counts, rows = self.counts, self.summary.results.rows
         return {
-            # packages of 0.1.0 hold this text, and a check compares it
             README: read_beside(__file__, "release_readme.md").format(
                 bank=self.bank.name,
                 grammar=self.grammar.name,
@@ -407,7 +406,10 @@ def _find_contradictions(
     if package.counts != counts:
         yield f"the counts of {INDEX} are not those of the rows"
     for name, text in package.texts(render_tables).items():
-        if read_text(folder / name, MAX_ROWS) != text:
+        stated = read_text(folder / name, MAX_ROWS)
+        if name == README:  # of 0.1 and 0.2
+            stated = stated.replace("groundfault probe", "groundfault lab probe")
+        if stated != text:
             yield f"{name} does not follow from rows and decisions"
 
 

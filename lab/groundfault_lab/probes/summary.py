@@ -18,7 +18,6 @@ from typing import Any, Literal, Self
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from groundfault.base.deprecation import rename_members
 from groundfault.base.reading import MAX_ROWS, read_json_object
 from groundfault.errors import InputError, PlanError, first_line
 from groundfault.probes.bank.grammar import Grammar
@@ -144,13 +143,6 @@ class ProbeSummary(ProbeTables, frozen=True, forbid_unknown_fields=True, kw_only
         )
 
 
-@rename_members(
-    differences="tables.differences",
-    duels="tables.best_scores",
-    rates="tables.rates",
-    effects="tables.effects",
-    to_dict="tables.to_dict",
-)
 @dataclass(frozen=True)
 class Summary:
     """Everything that is reported of runs.

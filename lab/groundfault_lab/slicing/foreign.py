@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from groundfault.base.deprecation import rename_fields
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.errors import PlanError, require_extra
@@ -18,7 +17,6 @@ from groundfault_lab.slicing.levels import Levels, make_conjunction, select_sear
 from groundfault_lab.slicing.predictions import example_losses
 
 
-@rename_fields(least_share="min_share")
 @dataclass(frozen=True)
 class Pysubgroup(Parameters):
     """Propose what pysubgroup finds: conjunctions of highest quality.

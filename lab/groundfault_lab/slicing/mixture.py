@@ -16,7 +16,6 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from groundfault.base.arrays import Bools, Floats, Ints
-from groundfault.base.deprecation import rename_members
 from groundfault.base.machine import one_blas_thread
 from groundfault.core.candidate import Candidate, FittedColumn
 from groundfault.core.columns import match_attributes, select_example_rows
@@ -57,7 +56,6 @@ class Views:
     table_exponents: tuple[float, ...] = ()
 
 
-@rename_members(derived="to_column")
 @dataclass(kw_only=True, eq=False)
 class MixtureSlicer(Estimator, ABC):
     """Slices as components of a mixture; an error slice is one with low accuracy.

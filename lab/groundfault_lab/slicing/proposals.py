@@ -15,7 +15,6 @@ from groundfault.auditing.preparation import start_audit
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report_schema import Preview
 from groundfault.base.arrays import Floats
-from groundfault.base.deprecation import rename_parameters
 from groundfault.core.candidate import Candidate, Library, unique_names
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
@@ -132,7 +131,6 @@ class Proposals(Struct, frozen=True):
         return {**summary, "chance": self.chance, "slices": msgspec.to_builtins([*self.rows])}
 
 
-@rename_parameters(most="max_slices")
 def propose(
     evidence: Evidence,
     finder: Any = "sliceline",
@@ -211,7 +209,7 @@ def configure_finder(name: str, settings: dict[str, Any]) -> Any:
         else list(settings)
     )
     for setting in settings:
-        if setting not in names and setting not in getattr(maker, "__renamed_fields__", {}):
+        if setting not in names:
             raise PlanError(
                 f"the finder {name!r} has no setting {setting!r}; it has "
                 f"{', '.join(names) or 'none'}"
@@ -327,11 +325,9 @@ def _list_settings(finder: Any) -> dict[str, Any]:
     """Return the settings of a finder that are plain words and numbers."""
     if not is_dataclass(finder):
         return {}
-    # stored under the names of the first release, so that files of all releases compare
-    old_names = {new: old for old, new in getattr(finder, "__renamed_fields__", {}).items()}
-    settings = {f.name: getattr(finder, f.name) for f in fields(finder) if f.init}
+    settings = ((f.name, getattr(finder, f.name)) for f in fields(finder) if f.init)
     return {
-        old_names.get(name, name): value
-        for name, value in settings.items()
+        name: value
+        for name, value in settings
         if value is None or isinstance(value, str | int | float | tuple)
     }

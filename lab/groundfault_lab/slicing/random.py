@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from groundfault.base.deprecation import rename_fields
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.errors import PlanError
@@ -18,7 +17,6 @@ from groundfault_lab.slicing.levels import Levels, make_conjunction, select_sear
 _TRIES = 100
 
 
-@rename_fields(least_share="min_share")
 @dataclass(frozen=True)
 class Random(Parameters):
     """Propose conjunctions of predicates at random, of which no outcome is looked at.

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from groundfault.base.arrays import Floats, Ints
-from groundfault.base.deprecation import rename_attributes, rename_fields
 from groundfault.core.candidate import Candidate, unique_names
 from groundfault.core.columns import select_example_rows
 from groundfault.core.evidence import Evidence
@@ -27,8 +26,6 @@ from groundfault_lab.stats.slices import Errors, Objective, Predicates, score_ex
 
 # with 100 columns, four predicates and alpha 1 a search then takes 12 s and .9 GB, and ends
 _MAX_PARENTS = 1_000_000
-
-__getattr__ = rename_attributes(__name__, {"Slice": f"{__name__}:ScoredSlice"})
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,6 @@ class ScoredSlice:
         return spell_levels(self.predicates)[0]
 
 
-@rename_fields(least_share="min_share")
 @dataclass
 class SliceLine(Parameters):
     """Find the k slices of best score, exactly: many errors on not too few rows.

@@ -29,10 +29,4 @@ if TYPE_CHECKING:
     from groundfault_lab.taxonomy.words.generation import generate as generate
     from groundfault_lab.taxonomy.words.labeller import label as label
 
-__getattr__, __dir__, __all__ = open_front_door(
-    __name__,
-    {
-        "claims": "groundfault_lab.taxonomy:judge_claims",
-        "with_answers": "groundfault_lab.taxonomy:add_answers",
-    },
-)
+__getattr__, __dir__, __all__ = open_front_door(__name__)

@@ -29,6 +29,4 @@ if TYPE_CHECKING:
     )
     from groundfault_lab.testing.worlds import PlantedEffect as PlantedEffect, World as World
 
-__getattr__, __dir__, __all__ = open_front_door(
-    __name__, {"Effect": "groundfault_lab.testing.worlds:PlantedEffect"}
-)
+__getattr__, __dir__, __all__ = open_front_door(__name__)

@@ -13,7 +13,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.base.deprecation import rename_fields
 from groundfault.core.candidate import Candidate, Library, Missing
 from groundfault.core.evidence import Evidence
 from groundfault.core.roles import Roles
@@ -63,7 +62,6 @@ class PlantedEffect:
     proxies: int = 0
 
 
-@rename_fields(least_power="min_power")
 @dataclass(frozen=True, kw_only=True)
 class World:
     """A simulated truth: how candidates and losses come about. Null unless effects are planted.

@@ -14,7 +14,6 @@ from msgspec import Struct, structs
 from groundfault.auditing.messages import format_points, write_mode_sentence
 from groundfault.auditing.report import parse_report, read_report
 from groundfault.auditing.report_schema import OverallChange, ReportData
-from groundfault.base.deprecation import warn_renamed
 from groundfault.core.finding import Finding
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError, RuleError, first_line
@@ -183,9 +182,7 @@ def parse_condition(text: str) -> Rule:
         If the condition is malformed, or reads an unknown column.
     """
     rule = Rule.parse(text)
-    if "lead" in rule.columns:
-        warn_renamed("the column lead", "representative", stacklevel=4)
-    unknown = [name for name in rule.columns if name not in (*COLUMNS, "lead")]
+    unknown = [name for name in rule.columns if name not in COLUMNS]
     if unknown:
         raise RuleError(f"findings have no column {unknown[0]!r}; there are {', '.join(COLUMNS)}")
     return rule
@@ -333,8 +330,7 @@ def _tabulate(rows: Sequence[GateRow]) -> pl.DataFrame:
                 f"report.json: {column.name!r} of finding {name!r} is not a finite number; the "
                 "file was edited or damaged: run the audit again"
             )
-    # the name of version 0.1.0, which rules may use until the next minor release
-    return table.with_columns(pl.col("representative").alias("lead"))
+    return table
 
 
 def _list_true(rule: Rule, rows: Sequence[GateRow]) -> list[int]:

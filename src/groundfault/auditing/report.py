@@ -13,7 +13,6 @@ import msgspec
 import polars as pl
 
 from groundfault.auditing.report_schema import SCHEMA_VERSION, ReportData, to_plain
-from groundfault.base.deprecation import warn_renamed
 from groundfault.base.files import replace_folder, save_text, write_text
 from groundfault.base.ledger import Ledger
 from groundfault.base.reading import read_json_object
@@ -116,14 +115,6 @@ class Report(ReportData, frozen=True, kw_only=True):
         """Return the content of report.json: everything but the candidates themselves."""
         names = ReportData.__struct_fields__
         return ReportData(**{name: getattr(self, name) for name in names})
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        """Return everything but the findings, with the keys of version 1; use the fields."""
-        warn_renamed("Report.summary", "the fields of Report, such as report.error_rate")
-        summary = self.to_dict() | {"library": to_plain(self.candidates)}
-        del summary["findings"], summary["candidates"]
-        return summary
 
     def counts(self) -> dict[str, int]:
         """Return how many findings have each verdict."""

@@ -7,7 +7,6 @@ from typing import Any, Final, Literal, get_type_hints
 
 from msgspec import Struct, defstruct, json
 
-from groundfault.base.deprecation import warn_renamed
 from groundfault.base.holdout_events import Opening
 from groundfault.core.finding import Finding
 from groundfault.core.plan import ALWAYS_SEALED, Plan
@@ -30,17 +29,7 @@ class _Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Preview(Struct, frozen=True, kw_only=True):
-    """A part of the output of ``check --json`` and ``slices --json``.
-
-    In 0.1.0 it was a dict, so a key in brackets still reads a field.
-    """
-
-    def __getitem__(self, key: str) -> Any:
-        name = type(self).__name__
-        warn_renamed(f"{name}[{key!r}]", f"{name}.{key}")
-        if key not in self.__struct_fields__:
-            raise KeyError(key)
-        return getattr(self, key)
+    """A part of the output of ``check --json`` and ``slices --json``."""
 
 
 def _list_plan_fields() -> list[tuple[str, Any] | tuple[str, Any, Any]]:

@@ -16,7 +16,6 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from groundfault.base.deprecation import rename_attributes, warn_renamed
 from groundfault.errors import MissingExtraError, PlanError
 
 if TYPE_CHECKING:
@@ -122,21 +121,8 @@ def import_optional(module: str) -> ModuleType:
         ) from None
 
 
-def forward_module(old: str, new: str) -> Callable[[str], Any]:
-    """Make the ``__getattr__`` of a module that moved to ``new``; each use warns."""
-
-    def find(name: str) -> Any:
-        if name.startswith("__"):  # Python's own questions about a module
-            raise AttributeError(name)
-        value = getattr(import_optional(new), name)
-        warn_renamed(f"{old}.{name}", f"{new}.{name}")
-        return value
-
-    return find
-
-
 def open_front_door(
-    module: str, renamed: Mapping[str, str] | None = None
+    module: str,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Make a module's ``__getattr__``, ``__dir__`` and ``__all__`` from its imports for types.
 
@@ -147,16 +133,12 @@ def open_front_door(
     ----------
     module : str
         Its ``__name__``.
-    renamed : mapping of str to str, optional
-        Old names and their new places, see `rename_attributes`.
     """
     home = sys.modules[module]
     source = linecache.getlines(str(home.__file__), vars(home))  # a package may lie in a zip file
     guards = [node for node in ast.parse("".join(source)).body if isinstance(node, ast.If)]
     lines = [line for guard in guards for line in guard.body if isinstance(line, ast.ImportFrom)]
     places = {each.name: f"{line.module}:{each.name}" for line in lines for each in line.names}
-    # one frame more, for this function
-    find_renamed = rename_attributes(module, renamed or {}, stacklevel=4)
 
     def list_modules() -> set[str]:
         return {each.name for each in iter_modules(vars(home).get("__path__", ()))}
@@ -171,7 +153,7 @@ def open_front_door(
         elif name in list_modules():
             value = import_module(f"{module}.{name}")
         else:
-            return find_renamed(name)  # not kept, so that every use warns
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
         setattr(home, name, value)
         return value
 

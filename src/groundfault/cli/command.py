@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from inspect import signature
 from textwrap import wrap
@@ -28,11 +28,11 @@ ARGUMENTS = "groundfault.arguments"
 
 
 class GroupedOption(click.Option):
-    """An option with the heading it is listed under, and its name in the release before.
+    """An option with the heading it is listed under.
 
     Parameters
     ----------
-    group, old_name : str
+    group : str
     in_file : bool or str
         Whether it may stand in the settings file, see `groundfault.cli.settings_file`; and by which
         name, if not by that of its flag.
@@ -42,12 +42,11 @@ class GroupedOption(click.Option):
         self,
         *args: Any,
         group: str,
-        old_name: str = "",
         in_file: bool | str = False,
         **settings: Any,
     ) -> None:
         super().__init__(*args, **settings)
-        self.group, self.old_name = group, old_name
+        self.group = group
         flag = self.opts[0].lstrip("-").replace("-", "_")
         self.key = in_file if isinstance(in_file, str) else flag if in_file else ""
 
@@ -82,9 +81,8 @@ class GroupedCommand(click.Command):
         return by_group
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; a flag under its old name counts, with a warning."""
+        """Parse the arguments, and those of the settings file."""
         ctx.meta[ARGUMENTS] = tuple(args)
-        args = list(self._rename_flags(args))
         if not ctx.resilient_parsing and any(map(_key_of, self.params)):
             load_object("groundfault.cli.settings_file:apply_settings")(ctx, args)
         return super().parse_args(ctx, args)
@@ -165,31 +163,6 @@ class GroupedCommand(click.Command):
             help="Describe every option, and exit.",
         )
 
-    def _rename_flags(self, args: Sequence[str]) -> Iterator[str]:
-        renamed = {p.old_name: p for p in self.params if isinstance(p, GroupedOption) if p.old_name}
-        new_names = {old_name: option.opts[0] for old_name, option in renamed.items()}
-        flags = {arg.partition("=")[0] for arg in args}
-        for i, arg in enumerate(args):
-            # what follows is no option
-            if arg == "--":
-                yield from args[i:]
-                return
-            flag, equals, value = arg.partition("=")
-            if flag in new_names:
-                # the new name may have meant something else before: neither value is a safe guess
-                if new_names[flag] in flags and not renamed[flag].multiple:
-                    raise click.UsageError(
-                        f"{flag} is now called {new_names[flag]}, which is here too: leave one "
-                        "of them out (--help says what it means)"
-                    )
-                click.echo(
-                    f"warning: {flag} is now called {new_names[flag]}; the old name will be "
-                    "removed in the next minor release",
-                    err=True,
-                )
-                arg = f"{new_names[flag]}{equals}{value}"
-            yield arg
-
 
 class Group(click.Group):
     """A group of commands whose options are listed by group."""
@@ -201,12 +174,12 @@ command = partial(click.command, cls=GroupedCommand)
 """Make a command of a function, as `click.command`; `Group.command` adds it to a group."""
 
 
-def option(*names: str, group: str = OUTPUT, old_name: str = "", **settings: Any) -> Decorator:
+def option(*names: str, group: str = OUTPUT, **settings: Any) -> Decorator:
     """Make a `click.option` that is a `GroupedOption`."""
     # click would show "INTEGER RANGE"
     if isinstance(settings.get("type"), click.IntRange) or settings.get("type") is int:
         settings.setdefault("metavar", "N")
-    return click.option(*names, cls=GroupedOption, group=group, old_name=old_name, **settings)
+    return click.option(*names, cls=GroupedOption, group=group, **settings)
 
 
 def list_typed() -> dict[str, str]:

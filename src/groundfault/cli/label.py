@@ -306,11 +306,10 @@ def status(
         "default": "10,40,70",
         "type": Separated(int),
         "metavar": "M,M,...",
-        "old_name": "--budgets",
     },
-    base={"flag": "--base-rate", "metavar": "P", "old_name": "--base"},
-    failing={"flag": "--failing-group", "metavar": "GROUP", "old_name": "--failing"},
-    at={**NUMBERS, "flag": "--failing-rates", "old_name": "--at"},
+    base={"flag": "--base-rate", "metavar": "P"},
+    failing={"flag": "--failing-group", "metavar": "GROUP"},
+    at={**NUMBERS, "flag": "--failing-rates"},
 )
 @shared.jobs_option()
 @option("--cost", type=float, help="Cost of one label; the table then shows costs.")

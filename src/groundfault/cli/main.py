@@ -81,14 +81,6 @@ _PROBE_PACKAGE = {
 }
 _IN_PACKAGE = "In the package groundfault-lab"
 
-_MOVED = {"probe review": "label review", "sequential": "label"} | {
-    # it never stood at the front
-    name: f"lab {name}"
-    for name in (*_LAB, *_LAB_PACKAGE)
-    if name not in ("cases", "condition")
-}
-"""Commands under their names of the release before, the longest first."""
-
 
 class _Lazy(click.Group):
     """Lists commands by name and one line, under headings, and imports the one that is called."""
@@ -97,12 +89,10 @@ class _Lazy(click.Group):
         self,
         *args: Any,
         sections: Mapping[str, Mapping[str, tuple[str, str]]],
-        moved: Mapping[str, str] | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(*args, **settings)
         self.sections = sections
-        self.moved = moved or {}
 
     @property
     def lines(self) -> dict[str, tuple[str, str]]:
@@ -122,21 +112,6 @@ class _Lazy(click.Group):
         assert isinstance(command, click.Command)
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        for old, new in self.moved.items():
-            words = old.split()
-            if args[: len(words)] == words:
-                click.echo(
-                    f"warning: groundfault {old} is now groundfault {new}; the old name will be "
-                    "removed in the next minor release",
-                    err=True,
-                )
-                args = [*new.split(), *args[len(words) :]]
-                break
-        return super().resolve_command(ctx, args)
-
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         names = [name for name in self.lines if name.startswith(incomplete)]
         items = [CompletionItem(name, help=self.lines[name][1]) for name in names]
@@ -155,7 +130,6 @@ _INSISTENCE = 1  # second: longer than most clean-ups, and short to wait for
 @click.group(
     cls=_Lazy,
     sections={"Commands": _FRONT, "Beside them": _BESIDE},
-    moved=_MOVED,
     epilog="Exit codes: 0 done, 1 a gate failed, 2 bad input or no output. Start: groundfault demo",
 )
 @click.version_option(package_name="groundfault")

@@ -326,7 +326,7 @@ def export(
     to: str,
     out: Annotated[str, Flag("-o --out")],
     log: tuple[str, ...] = (),
-    all_candidates: Annotated[bool, Flag(old="--every")] = False,
+    all_candidates: bool = False,
     no_text: bool = False,
     evidence: tuple[str, ...],
 ) -> Result:

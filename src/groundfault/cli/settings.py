@@ -80,14 +80,11 @@ class Flag:
     name : str
         Flags, with spaces between them; left out, ``--`` and the parameter's name. Of an argument
         its name in the help; left out, the parameter's in capitals.
-    old : str
-        Its name in the release before, which still works and warns.
     in_file : bool or str
         Whether it may stand in the settings file, or its name there.
     """
 
     name: str = ""
-    old: str = ""
     in_file: bool | str = False
 
 
@@ -239,7 +236,7 @@ def _make_option(
     if settings.get("multiple") and "repeatable" not in settings["help"]:
         settings["help"] = settings["help"].removesuffix(".") + "; repeatable."
     spelling = changes.get("flag") or flag.name or "--" + parameter.name.replace("_", "-")
-    settings = {"group": group or OUTPUT, "old_name": flag.old} | settings
+    settings = {"group": group or OUTPUT} | settings
     settings.setdefault("in_file", in_file or flag.in_file)
     return option(*spelling.split(), changes.get("name", parameter.name), **settings)
 

@@ -49,9 +49,8 @@ _derive_columns = partial(
     outcome={"required": False},
     positive_is_good={"flag": f"{GOOD}/{BAD}", "default": None},
     model={"flag": "--model-column"},
-    null_outcome={"metavar": "STATUS", "old_name": "--empty"},
+    null_outcome={"metavar": "STATUS"},
     passes={"metavar": "VALUE"},
-    allow_leakage={"old_name": "--allow-leak"},
     known=None,
     scale=None,
     numbered=None,
@@ -227,7 +226,7 @@ def list_label_settings(
     *,
     program: Annotated[str | None, Flag("--command")] = None,
     show: tuple[str, ...] = (),
-    budget: Annotated[int | None, Flag(old="--limit")] = None,
+    budget: int | None = None,
     cost: float | None = None,
 ) -> None:
     """List the options of any source of scores.

@@ -20,7 +20,6 @@ import numpy as np
 import polars as pl
 
 from groundfault.base.arrays import Floats, Ints
-from groundfault.base.deprecation import rename_fields
 from groundfault.base.files import write_text
 from groundfault.base.reading import decode_json, read_text
 from groundfault.base.registry import load_object
@@ -214,7 +213,6 @@ def decode_array(data: Mapping[str, Any]) -> Floats:
     return values.reshape(data["shape"]).astype(np.float64)
 
 
-@rename_fields(derived="fitted_column")
 @dataclass(frozen=True)
 class Candidate:
     """A proposed explanation of failures: a true/false property of an example.

@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 
 from groundfault.base.arrays import Bools, Places
-from groundfault.base.deprecation import rename_members, rename_parameters
 from groundfault.base.digests import feed
 from groundfault.base.registry import load_object
 from groundfault.core.conversations import list_conversations
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from groundfault.readers.log_rows import LogRows
 
 
-@rename_members(blind="without_outcomes")
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """What happened: one row per (example, model, repeat), with an outcome and example attributes.
@@ -84,7 +82,6 @@ class Evidence:
     grading: str = field(default="", repr=False)
 
     @classmethod
-    @rename_parameters(empty="null_outcome", allow_leak="allow_leakage")
     def from_table(
         cls,
         source: Any,
@@ -147,7 +144,6 @@ class Evidence:
         return replace(cls.from_frame(frame, roles, provenance), grading=how)
 
     @classmethod
-    @rename_parameters(allow_leak="allow_leakage")
     def from_logs(
         cls,
         *sources: str | Path,

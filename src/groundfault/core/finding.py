@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from groundfault.base.deprecation import rename_fields
 from groundfault.base.registry import load_object
 
 
@@ -158,7 +157,6 @@ class Opposite:
     meaning: str
 
 
-@rename_fields(lead="representative")
 @dataclass(frozen=True)
 class Finding:
     """One candidate, or one candidate for one of several outcomes, with its verdict.

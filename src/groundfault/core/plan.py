@@ -13,7 +13,6 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 
 from groundfault.base.arrays import Bools
-from groundfault.base.deprecation import rename_attributes
 from groundfault.base.streams import stream
 from groundfault.core.evidence import Evidence
 from groundfault.core.row_names import find_cluster_leaders
@@ -38,7 +37,6 @@ default, so that a new setting changes no older seal."""
 AUTO = "auto"
 """Lets the audit choose the judge: the choice depends on whether finders look at outcomes."""
 
-__getattr__ = rename_attributes(__name__, {"exact": "groundfault.core.plan:to_fraction"})
 
 MAX_PERMUTATIONS = 10_000_000
 """A hundred times the number that any reported p-value needs."""

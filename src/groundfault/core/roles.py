@@ -9,7 +9,6 @@ from typing import Any
 
 import polars as pl
 
-from groundfault.base.deprecation import rename_fields
 from groundfault.core.column_names import DirectionError, means_pass, tell_rows_apart
 from groundfault.core.conversations import holds_conversations
 from groundfault.core.status import COUNTABLE, UNSCORED, Status
@@ -28,7 +27,6 @@ _OLD_KEYS = {"empty": "null_outcome", "allow_leak": "allow_leakage"}
 """Names of version 0.1.0 in reports and cards, and the present names."""
 
 
-@rename_fields(**_OLD_KEYS)
 @dataclass(frozen=True)
 class Roles:
     """The roles of columns; every other column of the table is an attribute or is ignored.

@@ -15,7 +15,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.base.arrays import Bools, Floats, Ints, Places
-from groundfault.base.deprecation import rename_members
 from groundfault.core.candidate import Candidate, Library, add_fitted_columns
 from groundfault.core.evidence import Evidence
 from groundfault.core.row_names import find_cluster_leaders
@@ -141,7 +140,6 @@ class Marks:
         return np.array_equal(self.on[one], self.on[other])
 
 
-@rename_members(margins="tables", laws="null_distributions", only="select_units")
 @dataclass(frozen=True)
 class Units:
     """Marks together with the losses of the same units.

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from groundfault.auditing.report import Report
-from groundfault.base.deprecation import rename_attributes
 from groundfault.base.registry import open_registry
 from groundfault.core.evidence import Evidence
 from groundfault.core.judge import Judge
@@ -21,8 +20,6 @@ from groundfault.exports.slices import ReportSlices
 __all__ = ["Exporter", "ReportSlices", "export", "export_codes", "get", "known"]
 
 _REGISTRY = open_registry("exporter", "groundfault.exporters")
-
-__getattr__ = rename_attributes(__name__, {"Slices": "groundfault.exports.slices:ReportSlices"})
 
 
 @runtime_checkable

@@ -8,7 +8,6 @@ from typing import Any
 
 import polars as pl
 
-from groundfault.base.deprecation import rename_fields
 from groundfault.core.candidate import Candidate, unique_names
 from groundfault.core.columns import (
     LEVELS,
@@ -30,7 +29,6 @@ from groundfault.slicing.parameters import Parameters
 _FEW = 6
 
 
-@rename_fields(most_levels="max_levels", least="min_size")
 @dataclass(frozen=True)
 class Categories(Parameters):
     """Propose one "is" rule for each frequent level of an attribute that repeats a few words.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from groundfault.base.deprecation import rename_fields
 from groundfault.core.candidate import Candidate, Library, Missing
 from groundfault.core.evidence import Evidence
 from groundfault.core.units import Marks
@@ -21,7 +20,6 @@ from groundfault.stats.bits import Bits
 _STRICTEST: tuple[Missing, ...] = ("reject", "drop", "off")
 
 
-@rename_fields(least="min_size", most="max_candidates")
 @dataclass(frozen=True)
 class Interactions(Parameters):
     """Propose conjunctions of candidates from other finders or from people.

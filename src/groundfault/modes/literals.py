@@ -1,4 +1,4 @@
-"""Conditions under their old name, for scripts written before `conditions`."""
+"""Conditions under the name that scoring scripts of published data sets use."""
 
 from __future__ import annotations
 

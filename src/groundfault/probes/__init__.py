@@ -42,17 +42,4 @@ if TYPE_CHECKING:
     from groundfault.probes.running.run import run as run
     from groundfault.probes.running.runs import ProbeRow as ProbeRow, Runs as Runs
 
-__getattr__, __dir__, __all__ = open_front_door(
-    __name__,
-    {
-        "Group": "groundfault.probes:ComponentGroup",
-        "Row": "groundfault.probes:ProbeRow",
-        "arena": "groundfault_lab.probes.arena",
-        "asked": "groundfault.probes.policies.history",
-        "auditing": "groundfault.probes.review.reviewed_runs",
-        "endpoints": "groundfault_lab.probes.endpoints",
-        "evidence": "groundfault_lab.probes.evidence",
-        "release": "groundfault_lab.probes.release",
-        "summary": "groundfault_lab.probes.summary",
-    },
-)
+__getattr__, __dir__, __all__ = open_front_door(__name__)

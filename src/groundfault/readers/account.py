@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import msgspec
 import polars as pl
 
-from groundfault.base.deprecation import rename_members
 from groundfault.core.status import COUNTABLE, Status
 from groundfault.errors import list_some
 
@@ -82,7 +81,6 @@ class LogRead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     official: OfficialFigure | None = None
 
 
-@rename_members(lines="to_lines")
 class Account(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Counts of all rows that were read: matched, dropped, missing and unread.
 

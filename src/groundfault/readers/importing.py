@@ -15,7 +15,6 @@ import msgspec
 import polars as pl
 
 from groundfault import readers
-from groundfault.base.deprecation import warn_renamed
 from groundfault.base.files import (
     explain_failure,
     is_unfinished,
@@ -256,12 +255,6 @@ def _write_table(frame: pl.DataFrame | pl.LazyFrame, place: Path) -> None:
         except pl.exceptions.ComputeError as error:
             # of a disk that is full
             raise OSError(first_line(error)) from None
-
-
-def save(evidence: Any, directory: str | Path) -> None:
-    """Save evidence under the old name of `Evidence.save`."""
-    warn_renamed("groundfault.readers.importing.save", "groundfault.Evidence.save")
-    evidence.save(directory)
 
 
 def _read_directory(

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from groundfault.base.deprecation import rename_members
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError
 from groundfault.review.decision import Opinion, check_name, resolve, select_latest
@@ -20,7 +19,6 @@ from groundfault.review.decision import Opinion, check_name, resolve, select_lat
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
-@rename_members(shown="visible_texts")
 @dataclass(frozen=True)
 class Item:
     """One response to review.

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from groundfault.base.deprecation import rename_members
 from groundfault.base.holdout_events import Event
 from groundfault.base.ledger import Ledger
 from groundfault.errors import InputError, LedgerError
@@ -17,7 +16,6 @@ from groundfault.review.queue import Item, Queue, open_items
 SEALED, DECIDED, UNBLINDED = "queue_sealed", "decision", "unblinded"
 
 
-@rename_members(sealed="last_sealing")
 class Store:
     """The decisions of one audit; the same file may hold decisions of other audits.
 
@@ -162,7 +160,6 @@ class Store:
         return [event for event in self._ledger.events() if event.body.get("audit") == self.audit]
 
 
-@rename_members(said="previous", left="remaining")
 class Session:
     """Items that a reviewer has to decide, from the place where they stopped.
 

@@ -27,11 +27,4 @@ if TYPE_CHECKING:
     )
     from groundfault.stats.betting import conditional_threshold as conditional_threshold
 
-__getattr__, __dir__, __all__ = open_front_door(
-    __name__,
-    {
-        "Audit": "groundfault.sequential.session:SequentialAudit",
-        "AuditPlan": "groundfault.sequential.plan:SequentialPlan",
-        "HoldoutAudit": "groundfault.sequential.confirmation:SequentialConfirmation",
-    },
-)
+__getattr__, __dir__, __all__ = open_front_door(__name__)

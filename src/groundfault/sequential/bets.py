@@ -50,7 +50,6 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from groundfault.base.arrays import Bools, Floats
-from groundfault.base.deprecation import rename_fields
 from groundfault.errors import PlanError, require_word
 from groundfault.stats import betting
 
@@ -82,7 +81,6 @@ class Wealth(NamedTuple):
     moments: Floats
 
 
-@rename_fields(budget="burn_in")
 @dataclass(frozen=True)
 class Bet:
     """One way to bet against a null.

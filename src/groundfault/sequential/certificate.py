@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 
 from groundfault.base.arrays import Bools, Places
-from groundfault.base.deprecation import rename_members, warn_renamed
 from groundfault.errors import InputError
 from groundfault.sequential.bets import Shares
 from groundfault.sequential.draws import SealedKey
@@ -35,7 +34,6 @@ LogPair = tuple[LogNumber, LogNumber]
 """One number against the model's null, one against the auditor's."""
 
 
-@rename_members(limit="budget")
 class SequentialSettings(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 ):
@@ -149,11 +147,6 @@ class GroupCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the mean of all its cases if every other one passes; as `lowest`."""
         return 1 - self.errors / self.size
 
-    def __getitem__(self, key: str) -> Any:
-        # audit.groups was a list of dicts in 0.1.0
-        warn_renamed(f"audit.groups[...][{key!r}]", f"audit.groups[...].{key}")
-        return getattr(self, key)
-
 
 class CertificateRound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One round, as `groundfault.sequential.record.Round` has it.
@@ -202,7 +195,6 @@ _FOUND = "failure mode found"
 
 # what has a default was added later: left out where it is the default, so that a certificate of an
 # earlier version is written again to the byte
-@rename_members(group_results="groups")
 class Certificate(StoredResult, frozen=True, omit_defaults=True):
     """The claim of an audit, and the evidence for it.
 
@@ -288,12 +280,6 @@ class Certificate(StoredResult, frozen=True, omit_defaults=True):
         if self.version == 1:
             content["plan"] = to_stored_names(content["plan"])
         return content
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """Return `to_dict` under its old name."""
-        warn_renamed("Certificate.data", "Certificate.to_dict()")
-        return self.to_dict()
 
     # ------------------------------------------------------------------------- what a page shows
 

@@ -18,7 +18,6 @@ from groundfault.auditing.preparation import prepare
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report_schema import PlanSettings
 from groundfault.base.arrays import Floats, Places
-from groundfault.base.deprecation import rename_fields, rename_members
 from groundfault.base.holdout_events import Opening
 from groundfault.base.ledgers import LedgerChoice
 from groundfault.core.candidate import Candidate
@@ -100,8 +99,6 @@ def select_survivors(
 ASKED, TOLD, UNDONE = "holdout_asked", "holdout_told", "holdout_undone"
 
 
-@rename_fields(limit="budget")
-@rename_members(recorded="replay_score", standings="survivors", case="screen")
 class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
     """Confirms what survived a screen by labelling held-out units, one at a time.
 

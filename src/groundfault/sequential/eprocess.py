@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from groundfault.base.arrays import Bools, Floats
-from groundfault.base.deprecation import rename_parameters
 from groundfault.base.reading import decode_json
 from groundfault.errors import InputError, PlanError
 from groundfault.sequential.bets import Bet, Null, Shares, Wealth
@@ -200,7 +199,6 @@ class EProcess:
         return EProcess(self.bets, tuple(wealth), step)
 
 
-@rename_parameters(budget="burn_in")
 def e_process(
     scores: ArrayLike,
     threshold: ArrayLike,

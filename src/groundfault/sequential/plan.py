@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from functools import wraps
 from itertools import chain
 from math import ceil
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from groundfault.base.deprecation import rename_members
 from groundfault.base.streams import stream
 from groundfault.core.plan import to_fraction
 from groundfault.errors import PlanError, require_name, require_whole, require_word
 from groundfault.sequential.bets import SOURCES, Bet, Null, Shares, is_number
-
-T = TypeVar("T")
 
 _STORED_NAMES = {"burn_in": "budget", "budget": "limit"}
 _NEW_NAMES = {stored: name for name, stored in _STORED_NAMES.items()}
@@ -36,36 +31,6 @@ def from_stored_names(settings: Mapping[str, Any]) -> dict[str, Any]:
     if "limit" not in settings or "burn_in" in settings:
         return dict(settings)
     return {_NEW_NAMES.get(name, name): value for name, value in settings.items()}
-
-
-def accept_stored_names(cls: type[T]) -> type[T]:
-    """Decorate a class so that ``limit=`` is understood as in 0.1.0 for one release, and warns.
-
-    ``budget=`` without ``limit=`` has its new meaning: the two cannot be told apart.
-
-    Raises
-    ------
-    TypeError
-        On a call that has ``limit`` beside both new names.
-    """
-    begin: Callable[..., None] = cls.__init__
-
-    @wraps(begin)
-    def begin_by_either_name(self: T, *args: Any, **settings: Any) -> None:
-        if "limit" in settings:
-            if "burn_in" in settings:
-                raise TypeError(f"{cls.__name__} was given limit=, which is now budget=: leave out")
-            warnings.warn(
-                f"{cls.__name__}(limit=) is now called budget=, and what was budget= is called "
-                "burn_in=; limit= will be removed in the next minor release",
-                DeprecationWarning,
-                stacklevel=2,
-            )
-            settings = from_stored_names(settings)
-        begin(self, *args, **settings)
-
-    setattr(cls, "__init__", begin_by_either_name)  # noqa: B010
-    return cls
 
 
 ClaimName = Literal["population", "declared-groups", "literal", "rates"]
@@ -92,8 +57,6 @@ _LOWEST_PRIOR = 0.05
 _APART, _JOINT = "group-", "joint-"
 
 
-@accept_stored_names
-@rename_members(least="min_cases", limit="budget")
 @dataclass(frozen=True, kw_only=True)
 class SequentialPlan:
     """Everything decided before the first score.

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from groundfault.base.deprecation import rename_members
 from groundfault.base.holdout_events import Event
 from groundfault.base.ledgers import LedgerChoice, find_ledger
 from groundfault.errors import LedgerError
@@ -24,7 +23,6 @@ OPENED, ASKED, TOLD, UNDONE = "audit_opened", "audit_asked", "audit_told", "audi
 REVIEWED = "audit_reviewed"
 
 
-@rename_members(told="closed", asked="to_query_event")
 @dataclass(frozen=True, eq=False)
 class Round:
     """One round: where the case was drawn from, which it was, the bets, and the score.

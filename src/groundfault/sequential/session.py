@@ -12,7 +12,6 @@ import numpy as np
 
 from groundfault.auditing.verification_checks import differences_of
 from groundfault.base.arrays import Bools
-from groundfault.base.deprecation import rename_members, warn_renamed
 from groundfault.base.ledgers import LedgerChoice, find_ledger
 from groundfault.base.machine import version
 from groundfault.errors import InputError, LedgerError, PlanError, require_name
@@ -21,7 +20,7 @@ from groundfault.sequential.certificate import Certificate, GroupCount
 from groundfault.sequential.claims import Claim, LabelCounts
 from groundfault.sequential.draws import Draws, read_draws
 from groundfault.sequential.labelling import EventKinds, RecordedSession
-from groundfault.sequential.plan import SequentialPlan, accept_stored_names
+from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.policies import Policy, Query
 from groundfault.sequential.pool import ALL, Pool
 from groundfault.sequential.record import (
@@ -39,8 +38,6 @@ from groundfault.sequential.record import (
 from groundfault.sequential.two_null_test import EProcessPair, ModelWealth, TwoNullTest, Verdict
 
 
-@accept_stored_names
-@rename_members(rounds_told="labelled", tally="counts", choice="choose", prepare="draw_round")
 class SequentialAudit(RecordedSession[Verdict]):
     """A sequential audit: valid for any choice of the next case, and whenever you stop.
 
@@ -124,12 +121,6 @@ class SequentialAudit(RecordedSession[Verdict]):
         settings |= {"policy": sampler.name, "bet": bet, "seed": seed}
         plan = SequentialPlan.from_settings(settings)
         self._begin(pool, plan, sampler, ledger, reopen)
-
-    @classmethod
-    def recorded(cls, ledger: LedgerChoice, seal: str = "") -> SequentialAudit:
-        """Return `from_ledger` under its old name."""
-        warn_renamed("SequentialAudit.recorded", "SequentialAudit.from_ledger", stacklevel=2)
-        return cls.from_ledger(ledger, seal)
 
     @classmethod
     def of(

@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 
 from groundfault.base.arrays import Floats
-from groundfault.base.deprecation import rename_attributes, rename_fields, rename_parameters
 from groundfault.base.machine import run_in_order
 from groundfault.base.progress import Progress, listener
 from groundfault.errors import PlanError, require_name
@@ -69,9 +68,6 @@ def _count_in_a_row(audit: SequentialAudit, group: str | None, score: float) -> 
     return None
 
 
-@rename_fields(
-    budget="burn_in", found="failure_rate", passed="pass_rate", inconclusive="inconclusive_rate"
-)
 @dataclass(frozen=True)
 class StoppingForecast:
     """How an audit would go in one simulated world, with one burn-in.
@@ -102,7 +98,6 @@ class StoppingForecast:
         return dict(zip(names, msgspec.to_builtins(astuple(self)), strict=True))
 
 
-@rename_parameters(budgets="burn_ins")
 def forecast_stopping(
     pool: Pool,
     plan: SequentialPlan,
@@ -284,8 +279,3 @@ def advise_burn_in(forecasts: Sequence[StoppingForecast], alpha: float) -> int |
     failing = [p for p in forecasts if p.world != forecasts[0].world]
     unfit = {p.burn_in for p in failing if p.pass_rate > alpha}
     return min({p.burn_in for p in failing} - unfit, default=None)
-
-
-__getattr__ = rename_attributes(
-    __name__, {"advise_budget": "groundfault.sequential.stopping_time:advise_burn_in"}
-)

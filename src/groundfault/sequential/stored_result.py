@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import msgspec
 
 from groundfault.auditing.report_schema import PlanSettings, to_plain
-from groundfault.base.deprecation import rename_members
 from groundfault.base.files import save_text
 from groundfault.base.reading import read_json_object
 from groundfault.base.registry import load_object
@@ -121,7 +120,6 @@ class SurvivorState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"e-value {e_value:.3g} of {bar:g} after {labels} labels{weak}"
 
 
-@rename_members(limit="budget")
 class Confirmation(StoredResult, frozen=True, kw_only=True):
     """The result of a `SequentialConfirmation`, as it stands.
 

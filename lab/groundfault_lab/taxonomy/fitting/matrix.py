@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 
 from groundfault.base.arrays import Bools, Floats, Ints, Places
-from groundfault.base.deprecation import rename_members
 from groundfault.core.columns import Kind, list_examples as attributes_of, profile
 from groundfault.core.evidence import Evidence
 from groundfault.core.status import Status
@@ -50,7 +49,6 @@ class Exclusions:
     constant_models: tuple[str, ...] = ()
 
 
-@rename_members(failed_by="keep_failures_of", imputed="impute")
 @dataclass(frozen=True, eq=False)
 class Matrix:
     """Examples in rows, models in columns, both in the order of their names.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from groundfault.base.deprecation import rename_attributes, rename_fields, rename_parameters
 from groundfault.core.evidence import Evidence
 from groundfault.core.status import Status
 from groundfault.errors import InputError, PlanError
@@ -94,7 +93,6 @@ def _check_level(level: float) -> None:
         raise PlanError(f"level must be between 0 and 1, not {level:g}")
 
 
-@rename_fields(judged="grader_rate", executed="execution_rate", judge_only="grader_only")
 @dataclass(frozen=True)
 class Gap:
     """A grader's verdicts beside results of execution, on the same traces.
@@ -135,7 +133,6 @@ class Gap:
         return self.low > 0 or self.high < 0
 
 
-@rename_parameters(judge="grader")
 def grader_gaps(
     table: pl.DataFrame, *, grader: str, execution: str, by: Sequence[str] = (), level: float = 0.95
 ) -> tuple[Gap, ...]:
@@ -213,12 +210,3 @@ def _make_gap(
     gap = (grader_only - execution_only) / traces
     rates = rate(both + grader_only), rate(both + execution_only)
     return Gap(cell, *square, *rates, gap, *ends, p, adjusted)
-
-
-__getattr__ = rename_attributes(
-    __name__,
-    {
-        "judge_gaps": "groundfault_lab.taxonomy.use.regimes:grader_gaps",
-        "profile_silhouettes": "groundfault_studies.taxonomy_paper:profile_silhouettes",
-    },
-)

@@ -9,7 +9,6 @@ from typing import Unpack
 
 import msgspec
 
-from groundfault.base.deprecation import rename_parameters
 from groundfault.base.streams import stream
 from groundfault.errors import InputError, PlanError
 from groundfault.models import Question, Target, get, replies
@@ -39,7 +38,6 @@ class _MembersReply(msgspec.Struct, forbid_unknown_fields=True):
     members: list[int]
 
 
-@rename_parameters(shown="members")
 def label(
     taxonomy: Taxonomy,
     model: str | Target,

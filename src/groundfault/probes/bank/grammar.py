@@ -14,7 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from groundfault.base.deprecation import rename_members, rename_parameters
 from groundfault.errors import InputError, PlanError
 from groundfault.probes.bank import toml_tables
 from groundfault.probes.bank.bank import SHIPPED
@@ -91,7 +90,6 @@ class ComponentGroup:
         return self.options[0].text == f"{{{QUESTION}}}"
 
 
-@rename_members(chosen="options_of")
 @dataclass(frozen=True, eq=False)
 class Grammar:
     """Groups of components, and where in the prompt they stand.
@@ -161,7 +159,6 @@ class Grammar:
         """Yield all assignments: the name of an option for each group, in a fixed order."""
         return itertools.product(*([o.name for o in group.options] for group in self.groups))
 
-    @rename_parameters(given="options")
     def assignment(self, options: Mapping[str, str] | None = None) -> Assignment:
         """Make the assignment with these options by group; plain where a group is not named.
 

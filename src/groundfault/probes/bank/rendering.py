@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from groundfault.base.deprecation import rename_parameters
 from groundfault.base.streams import stream
 from groundfault.core.equivalence import compare, numbers
 from groundfault.errors import InputError, PlanError
@@ -59,7 +58,6 @@ class Probe:
         }
 
 
-@rename_parameters(given="components")
 def render(
     bank: Bank,
     grammar: Grammar,

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.random import Generator
 
 from groundfault.base.arrays import Bools, Floats
-from groundfault.base.deprecation import rename_attributes, rename_fields
 from groundfault.base.machine import one_thread
 from groundfault.errors import PlanError, require_name, require_word
 from groundfault.probes.policies.history import (
@@ -21,16 +20,6 @@ from groundfault.probes.policies.history import (
     PromptPolicy as PromptPolicy,
     chances_of as chances_of,
     weigh_tasks_equally,
-)
-
-__getattr__ = rename_attributes(
-    __name__,
-    {
-        "Asked": "groundfault.probes.policies:PromptHistory",
-        "Policy": "groundfault.probes.policies:PromptPolicy",
-        "Stratified": "groundfault.probes.policies:StratifiedPrompts",
-        "Uniform": "groundfault.probes.policies:UniformPrompts",
-    },
 )
 
 Order = Literal["seeded", "canonical"]
@@ -342,7 +331,6 @@ def _compute_kernel(respects: Respects, at: Keys) -> Floats:
     return kernel
 
 
-@rename_fields(most="max_queries")
 @dataclass(frozen=True)
 class Capped:
     """Any policy, with at most so many queries of one task."""

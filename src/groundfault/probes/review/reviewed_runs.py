@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from groundfault.base.deprecation import rename_attributes, rename_members
 from groundfault.base.holdout_events import Event
 from groundfault.base.ledger import Ledger
 from groundfault.base.reading import read_bytes
@@ -50,7 +49,6 @@ class MissedErrors(Struct, frozen=True, forbid_unknown_fields=True):
     high: float | None
 
 
-@rename_members(missed="control_errors")
 class ReviewedRuns:
     """The review of a folder of runs: sealed queue, decisions and resulting statuses.
 
@@ -283,11 +281,6 @@ def _require_recorded(runs: Runs, manifest: str) -> None:
                 "again: answers on record are not asked for twice"
             )
         hashes.remove(record)
-
-
-__getattr__ = rename_attributes(
-    __name__, {"Audit": "groundfault.probes.review.reviewed_runs:ReviewedRuns"}
-)
 
 
 class QueueSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from groundfault.base.deprecation import rename_members
 from groundfault.errors import PlanError
 from groundfault.models import Question
 from groundfault.probes import policies
@@ -26,7 +25,6 @@ _TABLES = {
 }
 
 
-@rename_members(chosen="prompt_policies")
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """Everything that is fixed before a run asks its first question, and how it asks.

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from groundfault.base.arrays import Bools, Floats, Ints, Places
-from groundfault.base.deprecation import rename_fields
 from groundfault.base.registry import open_registry
 from groundfault.errors import PlanError, require_name
 
@@ -130,13 +129,6 @@ class Cells:
         return low, high
 
 
-@rename_fields(
-    asked="positions",
-    drawn_from="group_indices",
-    least="min_eligible",
-    needed="rest_targets",
-    offered="available",
-)
 @dataclass(frozen=True, eq=False)
 class History:
     """All that a policy may know: N cases, G groups, and the scores of T rounds.

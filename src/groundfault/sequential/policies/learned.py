@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.base.arrays import Bools, Floats, Ints, Places
-from groundfault.base.deprecation import rename_attributes, rename_members
 from groundfault.base.machine import one_thread
 from groundfault.errors import PlanError
 from groundfault.sequential.policies import Cells, History, Query
@@ -249,7 +248,6 @@ _INTERCEPT, _SCALES = 1.5, (0.0, 0.5, 1.0, 2.0, 4.0)
 _BAGS, _ROUNDS, _RATE, _PENALTY = 40, 40, 0.3, 2.0
 
 
-@rename_members(asked="positions")
 @dataclass(frozen=True, eq=False)
 class LabelledData:
     """Scores to learn from.
@@ -378,11 +376,6 @@ def _sigmoid(x: Floats) -> Floats:
     np.exp(x, out=x)
     x += 1
     return np.divide(1, x, out=x)
-
-
-__getattr__ = rename_attributes(
-    __name__, {"Told": "groundfault.sequential.policies.learned:LabelledData"}
-)
 
 
 _EDGE = 1e-9  # keeps a relative entropy finite

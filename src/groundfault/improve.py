@@ -1,5 +1,0 @@
-"""The place of `groundfault_lab.improve` until 0.2."""
-
-from groundfault.base.registry import forward_module
-
-__getattr__ = forward_module(__name__, "groundfault_lab.improve")
