@@ -174,6 +174,19 @@ def test_a_mode_that_was_changed_is_noticed_and_texts_may_be_left_out(tmp_path: 
     assert groundfault.verify(tmp_path / "phrased").reproduces, "phrased by another version"
 
 
+def test_modes_that_another_version_found_are_left_open_and_its_other_numbers_are_not(
+    tmp_path: Path,
+) -> None:
+    make_planted_table().write_csv(tmp_path / "t.csv")
+    report = groundfault.audit(Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error"))
+    other = structs.replace(report, modes=(), groundfault_version="0.2.0")
+    other.write(tmp_path / "report")
+    check = groundfault.verify(tmp_path / "report").checks[0]
+    assert (check.status, "verify with groundfault 0.2.0" in check.detail) == ("unchecked", True)
+    structs.replace(other, error_rate=0.9).write(tmp_path / "report")
+    assert groundfault.verify(tmp_path / "report").checks[0].status == "failed"
+
+
 def test_a_report_that_looked_for_no_modes_is_repeated_without(tmp_path: Path) -> None:
     make_planted_table().write_csv(tmp_path / "t.csv")
     evidence = Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error")

