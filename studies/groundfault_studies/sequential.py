@@ -41,7 +41,6 @@ SOURCE = (
 ALPHA = 0.05
 _FIGURES = {40: "Figure 2", 10: "Figure C.1", 70: "Figure C.2"}  # burn-in -> figure of the paper
 _PAPERS_RHO = "−0.84"
-_LABELS = [method.label for method in METHODS]
 _COLUMNS: dict[str, tuple[str, Kind]] = {
     "found": ("failure found", "rate"),
     "passed": ("passed", "rate"),
@@ -61,6 +60,7 @@ def study(
     *,
     replicates: int | None = None,
     only: Sequence[int] | None = None,
+    methods: Sequence[str] | None = None,
     jobs: int = 1,
     quick: bool = False,
     keep: Path | None = None,
@@ -79,6 +79,8 @@ def study(
         Audits of each setting by each method; left out, 20, or quickly 1. The paper has 100 and 40.
     only : sequence of int, optional
         Burn-ins of the first experiment, of 10, 40 and 70; left out, all. The others have 40.
+    methods : sequence of str, optional
+        Policies, such as logistic, that of the default plan; left out, all.
     jobs : int
         Processes; the answer does not depend on it.
     quick : bool
@@ -94,7 +96,7 @@ def study(
     InputError
         If a folder is named and is not there.
     PlanError
-        If the paper has no figure of a burn-in.
+        If the paper has no figure of a burn-in, or no method has a policy.
     """
     progress = listener(progress)
     burn_ins = [m for m in sorted(_FIGURES) if only is None or m in only]
@@ -102,6 +104,9 @@ def study(
         raise PlanError(
             f"there is no figure of burn-in {min(others)}; choose from {sorted(_FIGURES)}"
         )
+    policies = list(dict.fromkeys(method.policy for method in METHODS))
+    if unknown := set(methods or ()) - set(policies):
+        raise PlanError(f"there is no policy {min(unknown)!r} here; choose from {policies}")
     replicates = replicates or (QUICK_REPLICATES if quick else REPLICATES)
     folder, lacking = _folder(shared)
     first = [*read_pool(folder), *read_bank(folder)] if folder else []
@@ -110,7 +115,8 @@ def study(
         [
             (setting, policy, burn_ins if setting in first else (40,), replicate)
             for setting in [*first, *second, *third]
-            for policy in dict.fromkeys(method.policy for method in METHODS)
+            for policy in policies
+            if methods is None or policy in methods
         ]
         for replicate in range(1, replicates + 1)
     ]
@@ -155,11 +161,11 @@ def _tabulate(
         ("Figure E.3", "figure-e3", third),
     ):
         for setting in settings:
-            tables += [
-                _verdicts(_title(figure, setting), _of(rows, setting)),
-                _attention(figure, rows, setting),
-            ]
-            figures |= _draw_figures(name, _of(rows, setting)) | _scatter(name, rows, setting)
+            tables.append(_verdicts(_title(figure, setting), _of(rows, setting)))
+            figures |= _draw_figures(name, _of(rows, setting))
+            if any(row["method"] == MAIN for row in rows):
+                tables.append(_attention(figure, rows, setting))
+                figures |= _scatter(name, rows, setting)
     return tables, figures
 
 
@@ -202,10 +208,15 @@ def _title(figure: str, setting: Setting) -> str:
     )
 
 
+def _list_labels(rows: Rows) -> list[str]:
+    labels = {row["method"] for row in rows}
+    return [method.label for method in METHODS if method.label in labels]
+
+
 def _verdicts(title: str, rows: Rows) -> PaperTable:
     out = []
     for setting in dict.fromkeys(row["setting"] for row in rows):
-        for label in _LABELS:
+        for label in _list_labels(rows):
             mine = [row for row in rows if (row["setting"], row["method"]) == (setting, label)]
             verdicts = [row["verdict"] for row in mine]
             low, middle, high = np.quantile(
@@ -272,8 +283,8 @@ def _attention(figure: str, rows: Rows, setting: Setting) -> PaperTable:
 def _draw_figures(name: str, rows: Rows) -> dict[str, str]:
     """Bars of verdicts, boxes of labels, and the wealth of one audit."""
     out = {
-        f"{name}-verdicts": audit_charts.verdicts(rows, _LABELS),
-        f"{name}-labels": audit_charts.labels(rows, _LABELS),
+        f"{name}-verdicts": audit_charts.verdicts(rows, _list_labels(rows)),
+        f"{name}-labels": audit_charts.labels(rows, _list_labels(rows)),
     }
     curves = [row for row in rows if row["curve"]]
     if curves:

@@ -13,15 +13,15 @@ from groundfault_lab.judges.decoys import (
     draw_second_order,
 )
 from groundfault_lab.testing import check_judge
-from groundfault_lab.testing.calibration import SPECIAL
+from groundfault_lab.testing.calibration import PLANTED, SPECIAL
 from groundfault_lab.testing.worlds import World
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("judge", ["janus-hash", "janus-knockoffs", "janus-model-knockoffs"])
 def test_a_judge_keeps_its_level(judge: str) -> None:
-    """Power is told on the page: knockoffs of near copies have little."""
-    check_judge(judge, replicates=100, worlds=[World(units=160), World(units=500), *SPECIAL])
+    worlds = [World(units=160), World(units=500), *SPECIAL, *PLANTED]
+    check_judge(judge, replicates=100, worlds=worlds)
 
 
 @pytest.mark.parametrize("judge", ["janus-hash", "janus-knockoffs", "janus-model-knockoffs"])
@@ -49,6 +49,21 @@ def test_knockoffs_go_with_the_others_as_their_features_do(draw: object) -> None
     assert np.abs(across - theirs)[off].max() < 0.07
     # and are no copies
     assert (np.diag(across) < 0.9).all()
+
+
+def test_near_copies_do_not_make_copies_of_all_knockoffs() -> None:
+    """With equal gaps every knockoff was as near to its feature as the nearest pair."""
+    features = draw_features()
+    twin = features[:, 0] + 0.05 * np.random.default_rng(2).standard_normal(len(features))
+    features = np.column_stack([features, twin / twin.std()])
+    knockoffs = draw_second_order(features, np.random.default_rng(1))
+    across = np.corrcoef(features.T, knockoffs.T)[:4, 4:]
+    assert min(across[0, 0], across[3, 3]) > 0.9
+    assert across[2, 2] < 0.2
+
+
+def test_knockoffs_find_a_cause_beside_its_proxies() -> None:
+    check_judge("janus-knockoffs", replicates=60, worlds=[PLANTED[-1]])
 
 
 def test_the_filter_by_hand() -> None:

@@ -743,7 +743,7 @@ def test_a_rate_is_asked_anew_each_time() -> None:
 # ------------------------------------------------------------------------------------------ Inspect
 
 
-def test_inspect_answers(tmp_path: Path) -> None:
+def test_inspect_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = pytest.importorskip("inspect_ai.model", reason="pip install 'groundfault[inspect]'")
 
     def speak(messages: Any, tools: Any, choice: Any, config: Any) -> Any:
@@ -780,6 +780,10 @@ def test_inspect_answers(tmp_path: Path) -> None:
     assert json.loads(hello.raw)["choices"][0]["message"]["content"] == hello.text
     with pytest.raises(PlanError, match="cannot be opened"):
         models.get("inspect/nonsense/model")
+    # Inspect says so by an error of its own, which is no ImportError
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match="needs a library: pip install torch transformers"):
+        models.get("hf/a-model")
 
 
 def test_inspect_tries_once_and_we_count(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

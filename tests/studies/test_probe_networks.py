@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -100,6 +101,18 @@ def test_recorded_answers_of_smollm2_are_a_landscape_of_their_own() -> None:
     [described] = make_tables(rows, {"SmolLM2": wrong}, settings)
     assert described.rows[0].here["keys"] == 600
     assert "digits" not in described.rows[0].here
+
+
+@needs_data
+def test_recorded_answers_are_shown_where_no_network_can_be_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("inspect_ai")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    result = probe_networks.study(SHARED, seeds=2, quick=True)
+    assert "pip install torch" in result.lacking[0]
+    assert [row.label for row in result.tables[0].rows] == ["SmolLM2"]
+    assert all("SmolLM2 found" in row.here for row in result.tables[1].rows)
 
 
 @needs_data

@@ -29,7 +29,6 @@ def few(monkeypatch, tmp_path):
     """Two quick policies, and no shared data unless named."""
     monkeypatch.setattr(audit_runs, "METHODS", FEW)
     monkeypatch.setattr(sequential, "METHODS", FEW)
-    monkeypatch.setattr(sequential, "_LABELS", [method.label for method in FEW])
     monkeypatch.setattr(sequential, "digits", lambda: replace(digits(), budget=80))
     monkeypatch.delenv("GROUNDFAULT_SHARED", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -73,6 +72,13 @@ def test_the_experiments_of_the_paper_in_form(few, shared, monkeypatch):
     assert len(attention.rows) > 28
     assert attention.rows[-1].paper == {"rho": "−0.84"}
     assert "figure-c1a-verdicts" in result.figures
+
+
+def test_one_policy_alone_has_its_lines(few):
+    result = sequential.study(replicates=1, methods=["oracle"])
+    assert [row.label for row in result.tables[0].rows] == ["digits: LR, oracle"]
+    with pytest.raises(PlanError, match=r"no policy 'luck' here; choose from \['oracle', 'strat"):
+        sequential.study(replicates=1, methods=["luck"])
 
 
 def test_burn_ins_without_a_figure_are_refused(few):

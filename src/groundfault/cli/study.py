@@ -56,7 +56,8 @@ def _list_study_settings(
     pipeline : NAME
         For deim: name of the spaCy pipeline; default en_core_web_sm.
     methods : NAMES
-        For known-holes, modes and mode-worlds: methods, separated by commas.
+        For known-holes, modes and mode-worlds: methods; for sequential: policies; all separated by
+        commas.
     models : NAMES
         For known-holes: models, for modes: collections, separated by commas; default all.
     model : NAME

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -54,11 +55,11 @@ class InspectModel:
         config = GenerateConfig(max_retries=0, max_connections=None if self._local else _MANY)
         try:
             self._model = get_model(model, config=config, **options)
-        except ImportError as error:
-            raise MissingExtraError(
-                f"inspect/{model} needs a library: {first_line(error)}"
-            ) from None
-        except Exception as error:  # each provider raises its own
+        except Exception as error:  # each provider raises its own, Inspect too
+            install = re.search(r"pip install [\w .<>=-]+", str(error))
+            if install or isinstance(error, ImportError):
+                needed = install[0] if install else first_line(error)
+                raise MissingExtraError(f"inspect/{model} needs a library: {needed}") from None
             raise PlanError(f"inspect/{model} cannot be opened: {_describe_error(error)}") from None
         client: Any = getattr(self._model.api, "client", None)
         # below Inspect's retries, the libraries of most providers have their own
@@ -163,11 +164,10 @@ class InspectModel:
         """
         end, tokens = self._model.api.tokenizer.eos_token, response.logprobs
         ends = [i for i, token in enumerate(tokens) if token["token"] == end]
-        if ends:
-            response = replace(response, logprobs=response.logprobs[: ends[0] + 1])
+        kept = tokens[: ends[0] + 1] if ends else tokens
         most = question.max_tokens
         short = most is not None and response.usage.get("output", 0) < most
-        return replace(response, usage={}, finish="stop" if ends or short else "")
+        return replace(response, logprobs=kept, usage={}, finish="stop" if ends or short else "")
 
 
 def hugging_face(path: str, **options: Any) -> InspectModel:
