@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -27,7 +27,7 @@ from groundfault.core.plan import Plan
 from groundfault.core.rules import Rule
 from groundfault.descriptions.annotating import grade_texts
 from groundfault.errors import InputError, PlanError, require_name
-from groundfault.models.budget import CallBudget
+from groundfault.models.budget import BudgetSettings, CallBudget
 from groundfault.models.target import Target, get as get_target
 from groundfault.review.codebook import CodeStore, CodeSuggestion, ask_for_codes, group_notes
 from groundfault.review.decision import select_latest, tabulate_opinions
@@ -60,8 +60,6 @@ _FAILED = 0.5
 """Graded losses above it count as failed, as everywhere that outcomes are two."""
 _MAX_DEFINITION = 1000
 """Characters of a definition, which is a paragraph."""
-_MAX_CALLS = 5_000
-"""Calls that a judge may make unless more are allowed."""
 _EXAMPLES = 2
 """Notes that show a judge a code: one may be odd, and each lengthens every call."""
 
@@ -212,7 +210,7 @@ class Coding:
         self.store.move(runs, code, into, coder)
 
     def suggest(
-        self, how: str | Target = "tfidf", *, coder: str = "", **calling: Any
+        self, how: str | Target = "tfidf", *, coder: str = "", **calling: Unpack[BudgetSettings]
     ) -> list[CodeSuggestion]:
         """Suggest codes for notes, and record the suggestions; a suggestion counts once accepted.
 
@@ -233,7 +231,7 @@ class Coding:
                 f"by {how!r}"
             )
         else:
-            budget = CallBudget(**{"max_calls": _MAX_CALLS, **calling})
+            budget = CallBudget(**calling)
             found = ask_for_codes(notes, get_target(how), budget)
         self.store.write("suggest", suggestions=to_builtins(found), by=coder)
         return found
@@ -274,7 +272,12 @@ class Coding:
         return "\n".join(lines)
 
     def judge(
-        self, code: str, target: str | Target, *, on: Evidence | None = None, **calling: Any
+        self,
+        code: str,
+        target: str | Target,
+        *,
+        on: Evidence | None = None,
+        **calling: Unpack[BudgetSettings],
     ) -> Floats:
         """Ask a language model about every run, blind to outcomes and labels.
 
@@ -299,7 +302,7 @@ class Coding:
         said = [body["question"] for body in asked if body["code"] == code and "question" in body]
         question = said[-1] if said else self.prompt(code)
         texts = [*(self._texts if on is None else RunTexts(on)).list_blind()]
-        budget = CallBudget(**{"max_calls": _MAX_CALLS, **calling})
+        budget = CallBudget(**calling)
         return grade_texts(texts, question, get_target(target), budget)
 
     @property

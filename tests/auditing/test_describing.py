@@ -13,6 +13,7 @@ from describing_models import QUESTIONS, DescribingModel, make_written_model, re
 
 import groundfault
 from groundfault import Candidate, Descriptions, Evidence, Plan, Report
+from groundfault.auditing.describing import DescribingTask
 from groundfault.descriptions import ProposingSettings
 from groundfault.errors import InputError, PlanError
 from groundfault.models import Question, Record, Response
@@ -208,9 +209,7 @@ def test_costs_are_announced_before_they_are_spent(record: Path) -> None:
 def test_no_run_costs_more_than_its_bound() -> None:
     model, said = make_written_model(), list[str]()
     settings = {"settings": TWO_ROUNDS, "check": 30, "descriptions": ["It names a date.", UNITS]}
-    bound = groundfault.auditing.describing.bound_describing_cost(
-        read_questions(), second=True, **settings
-    )
+    bound = DescribingTask.of(read_questions(), **settings).bound_cost(second=True)
     descriptions = groundfault.describe(
         read_questions(), model, second=model, announce=said.append, **settings
     )

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 import pytest
 from click.testing import CliRunner
 
+import groundfault
 from groundfault import Evidence, InputError, Plan
 from groundfault.auditing.scorers import ScorerAudits, audit_scorers
 from groundfault.cli.audit import name_folders
 from groundfault.cli.main import cli
 
 LOG = Path(__file__).parents[1] / "fixtures/logs/inspect_0.3.285_base.eval"
+UNRECORDED = partial(groundfault.audit, ledger=False, modes=False)
 
 
 @pytest.fixture(scope="module")
 def audits() -> ScorerAudits:
-    return audit_scorers(Evidence.from_logs(LOG), Plan(alpha="0.1"), ledger=False, modes=False)
+    return audit_scorers(Evidence.from_logs(LOG), Plan(alpha="0.1"), run=UNRECORDED)
 
 
 def test_each_scorer_is_audited_at_its_share_of_the_level(audits: ScorerAudits) -> None:
@@ -55,14 +58,14 @@ def test_a_scorer_that_cannot_be_audited_is_named(tmp_path: Path) -> None:
     ]
     pl.DataFrame(rows).write_parquet(tmp_path / "a.parquet")
     evidence = Evidence.from_logs(tmp_path / "a.parquet", scorer="a")
-    result = audit_scorers(evidence, ledger=False, modes=False)
+    result = audit_scorers(evidence, run=UNRECORDED)
     assert list(result.reports) == ["a", "always"]
     assert result.reports["always"].uniform.startswith("60 of 60 passed")
     assert "not in [0, 1]" in result.refusals["judge"]
-    scaled = audit_scorers(evidence, scale=(1, 9), ledger=False, modes=False)
+    scaled = audit_scorers(evidence, scale=(1, 9), run=UNRECORDED)
     assert list(scaled.reports) == ["a", "always", "judge"]
     with pytest.raises(InputError, match="no several scorers"):
-        audit_scorers(evidence.where("lang = 'de'"), ledger=False)
+        audit_scorers(evidence.where("lang = 'de'"), run=UNRECORDED)
 
 
 def test_the_command_writes_a_report_for_each(tmp_path: Path) -> None:

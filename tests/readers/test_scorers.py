@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -182,5 +183,6 @@ def test_scorers_of_two_scales_do_not_disagree(
     evidence = Evidence.from_logs(table(tmp_path / "a.parquet", rows), scorer="match")
     assert (scorers.DISAGREE in evidence.roles.instrument) == is_measured
     assert (scorers.DISAGREE in evidence.roles.post_outcome) == (not is_measured)
-    pairs = audit_scorers(evidence, ledger=False, modes=False).agreements
+    run = partial(groundfault.audit, ledger=False, modes=False)
+    pairs = audit_scorers(evidence, run=run).agreements
     assert len(pairs) == is_measured

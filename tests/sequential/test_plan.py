@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from inspect import signature
+
 import numpy as np
 import pytest
 
-from groundfault.sequential import SequentialPlan, e_process
+from groundfault.sequential import SequentialAudit, SequentialPlan, e_process
+from groundfault.sequential.plan import FurtherSettings
 
 PAPER_SHARES = (0.60 / 0.85, 0.655 / 0.85, 0.71 / 0.85, 0.765 / 0.85, 0.82 / 0.85)
 
@@ -50,3 +54,13 @@ def test_other_failures_are_found_soon(threshold, rate, most):
 def test_whoever_stops_when_it_suits_is_wrong_at_most_as_often_as_alpha(threshold):
     wrong = np.mean(count_labels(threshold, threshold, 200) <= 200)
     assert wrong <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1000)
+
+
+def test_an_audit_takes_every_setting_of_a_plan() -> None:
+    given = signature(SequentialAudit).parameters.keys() | FurtherSettings.__annotations__.keys()
+    assert {field.name for field in fields(SequentialPlan)} <= given
+    types = {name: one.__forward_arg__ for name, one in FurtherSettings.__annotations__.items()}
+    # a warm-up that is left out is the policy's own
+    assert types == {n: SequentialPlan.__annotations__[n] for n in types} | {
+        "warm_up": "int | None"
+    }

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from groundfault.base.files import write_text
 from groundfault.base.machine import use_workers
 from groundfault.base.progress import Progress
 from groundfault.base.reading import read_text
 from groundfault.cli import shared
-from groundfault.cli.command import command, list_typed
+from groundfault.cli.command import Options, command, list_typed
 from groundfault.cli.output import Result
 from groundfault.cli.reading import read_candidates, read_evidence
 from groundfault.cli.settings import Count, Flag, call, own_options
@@ -36,7 +36,7 @@ def calibrate(
     replicates: Count = 1000,
     out: str | None = None,
     progress: Progress,
-    **options: Any,
+    options: Options,
 ) -> Result:
     """Measure a judge's rate of false confirmations and power.
 
@@ -95,7 +95,7 @@ def calibrate(
     return Result(card.to_markdown().splitlines(), status=int(not card.passed))
 
 
-def _run_worlds(options: dict[str, Any]) -> Plan:
+def _run_worlds(options: Options) -> Plan:
     """Return the plan, with fewer permutations and splits than an audit unless they are named."""
     from groundfault_lab.testing.calibration import SIMULATED
 
@@ -113,7 +113,7 @@ def _read_earlier(place: Path) -> Card:
         raise InputError(f"{place} is no calibration card: it is not UTF-8 text") from None
 
 
-def _prepare(source: str, options: dict[str, Any]) -> PreparedAudit:
+def _prepare(source: str, options: Options) -> PreparedAudit:
     """Prepare the audit of the table, whose units and candidates the judge gets."""
     from groundfault.auditing.preparation import prepare
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from groundfault.base.progress import Progress
 from groundfault.cli import shared
-from groundfault.cli.command import command
+from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result
 from groundfault.cli.reading import read_candidates, read_evidence
 from groundfault.cli.settings import Count, Flag, call, own_options
@@ -31,7 +31,7 @@ def condition(
     draws: Count = 1_999,
     alpha: float = 0.1,
     progress: Progress,
-    **options: Any,
+    options: Options,
 ) -> Result:
     """Test rules given several or numeric columns.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import click
 
 from groundfault.base.progress import Progress
 from groundfault.cli import shared
-from groundfault.cli.command import command
+from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result
 from groundfault.cli.reading import read_evidence, read_values, split_names
 from groundfault.cli.settings import Count, Flag, Whole, own_options
@@ -49,7 +49,7 @@ def explain(
     permutations: Annotated[int, click.IntRange(99)] = 9_999,
     level: Annotated[float, click.FloatRange(0, 1, True, True)] = 0.05,
     progress: Progress,
-    **options: Any,
+    options: Options,
 ) -> Result:
     """Name the linguistic features of each slice of errors.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import polars as pl
 
 from groundfault.base.progress import Progress
-from groundfault.cli.command import command, list_typed
+from groundfault.cli.command import Options, command, list_typed
 from groundfault.cli.output import Result
 from groundfault.cli.reading import split_names
 from groundfault.cli.settings import (
@@ -111,7 +111,7 @@ def features(
     text_attributes: bool = False,
     out: Annotated[OutTable, Flag("-o --out")],
     progress: Progress,
-    **options: Any,
+    options: Options,
 ) -> Result:
     """Add linguistic features of texts to a table as columns.
 

@@ -10,7 +10,7 @@ import polars as pl
 from groundfault import models
 from groundfault.base.files import write_text
 from groundfault.base.progress import Progress
-from groundfault.cli.command import command
+from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result
 from groundfault.cli.reading import read_values
 from groundfault.cli.settings import Count, Flag, OutFile, OutFolder, OutTable, Whole, own_options
@@ -120,7 +120,7 @@ def expect(
 
     expectations, lexicon = read_expectations(tests)
     target = models.get(model, **read_values(settings))
-    options: dict[str, Any] = {"temperature": 0, "record": record, "progress": progress}
+    options: Options = {"temperature": 0, "record": record, "progress": progress}
     table = run_expectations(expectations, lexicon, target, count=count, seed=seed, **options)
     write_table(table, out)
     command = f"groundfault audit {out} --id id --outcome failed"
@@ -204,7 +204,7 @@ def propose(
 
     folder = Runs(Path(runs))
     target = models.get(model, **read_values(settings))
-    options: dict[str, Any] = {"record": Path(f"{out}.{_CALLS}"), "progress": progress}
+    options: Options = {"record": Path(f"{out}.{_CALLS}"), "progress": progress}
     options |= {"count": count, "tasks": tasks, "name": target.name}
     variants = propose_variants(folder.bank, folder.rows, target, **options)
     if not variants:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +13,7 @@ from groundfault.base.files import write_text
 from groundfault.base.ledger import name_user
 from groundfault.base.progress import Progress
 from groundfault.cli import shared
-from groundfault.cli.command import command
+from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result
 from groundfault.cli.reading import choose_ledger
 from groundfault.cli.settings import (
@@ -83,7 +83,7 @@ def report(
     audit_dir: Annotated[OutFolder | None, Flag("--audit")] = None,
     policy: str | None = None,
     seed: Whole = 0,
-    **options: Any,
+    options: Options,
 ) -> Result:
     """Report the results of RUNS after review.
 
@@ -207,7 +207,7 @@ def _write_evidence(rows: Any, summary: Summary, place: Path) -> Iterator[str]:
 
 
 def _write_audits(
-    rows: Any, summary: Summary, audit: ReviewedRuns, options: Mapping[str, Any], place: Path
+    rows: Any, summary: Summary, audit: ReviewedRuns, options: Options, place: Path
 ) -> Iterator[str]:
     """Audit components and families, and write a report of each."""
     from groundfault_lab.probes.evidence import run_audits
@@ -237,7 +237,7 @@ def arena(
     replay: str | None = None,
     budgets: Annotated[tuple[int, ...], Flag("--budget")] = (),
     progress: Progress,
-    **options: Any,
+    options: Options,
 ) -> Result:
     """Compare policies by the failing prompts that they find.
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from groundfault.base.progress import Progress
 from groundfault.cli import shared
-from groundfault.cli.command import command
+from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result
 from groundfault.cli.reading import read_evidence, read_settings, read_value
 from groundfault.cli.settings import Count, Flag, OutFile, Whole, own_options
@@ -32,7 +32,7 @@ def slices(
     permutations: Whole | None = None,
     library: OutFile | None = None,
     progress: Progress,
-    **options: Any,
+    options: Options,
 ) -> Result:
     """Propose slices with high failure rates; confirm nothing.
 

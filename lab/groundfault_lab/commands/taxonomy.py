@@ -13,7 +13,7 @@ import polars as pl
 
 from groundfault.base.progress import Progress
 from groundfault.cli import shared
-from groundfault.cli.command import RULE, Group
+from groundfault.cli.command import RULE, Group, Options
 from groundfault.cli.output import Result, claim_folder
 from groundfault.cli.reading import choose_ledger, read_evidence
 from groundfault.cli.settings import Flag, OutFolder, call, derive_options, own_options
@@ -64,7 +64,7 @@ def fit(
     preset: str = "default",
     out: str,
     progress: Progress,
-    **options: Any,
+    options: Options,
 ) -> Result:
     """Name the failure modes of many models, and cluster examples.
 
@@ -137,7 +137,7 @@ def fit(
 
 
 def _plan_claims(
-    holdout_models: tuple[str, ...], options: dict[str, Any], settings: Settings, evidence: Evidence
+    holdout_models: tuple[str, ...], options: Options, settings: Settings, evidence: Evidence
 ) -> Plan | None:
     """Return the plan that holds out the models of --hold-out; None where none is named."""
     for name in holdout_models:
@@ -199,7 +199,7 @@ def label(
     text: str | None = None,
     check_size: int = 5,
     progress: Progress,
-    **options: Any,
+    options: Options,
 ) -> Result:
     """Let a model name each cluster of DIR.
 
@@ -252,7 +252,7 @@ def _outline_labels(labelling: Labelling, directory: str) -> Iterator[str]:
     yield f"written to {Path(directory) / 'labels.json'} and the report"
 
 
-def _read_call_settings(options: dict[str, Any], home: str) -> dict[str, Any]:
+def _read_call_settings(options: Options, home: str) -> dict[str, Any]:
     """Return how a model is called; the calls are recorded in this folder where none is named."""
     record = options["record"] or Path(home) / "calls.db"
     return call(shared.list_call_settings, options, record=record)
@@ -276,7 +276,7 @@ def generate(
     against: tuple[str, ...] = (),
     out: OutFolder,
     progress: Progress,
-    **options: Any,
+    options: Options,
 ) -> Result:
     """Make new tasks from clusters of DIR.
 

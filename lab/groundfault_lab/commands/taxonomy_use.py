@@ -5,14 +5,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 
 from groundfault.base.files import write_text
 from groundfault.base.progress import Progress
 from groundfault.cli import shared
-from groundfault.cli.command import RULE, command
+from groundfault.cli.command import RULE, Options, command
 from groundfault.cli.output import Result, show_progress
 from groundfault.cli.reading import read_evidence
 from groundfault.cli.settings import (
@@ -60,7 +60,7 @@ def diagnose(
     results: Annotated[str | None, Flag("--model")] = None,
     name: str | None = None,
     out: OutFile | None = None,
-    **options: Any,
+    options: Options,
 ) -> Result:
     """Say where a new model fails, and what to run next.
 
@@ -102,7 +102,7 @@ def predict(
     name: str | None = None,
     method: Method = "ability",
     out: OutTable | None = None,
-    **options: Any,
+    options: Options,
 ) -> Result:
     """Predict failures on examples that a model has not run.
 
@@ -173,7 +173,7 @@ def evaluate(
     seed: int = 0,
     out: OutFolder | None = None,
     progress: Progress,
-    **options: Any,
+    options: Options,
 ) -> Result:
     """Test whether clusters help to diagnose models.
 
@@ -233,9 +233,7 @@ def evaluate(
     return Result([result.make_page(out)], result)
 
 
-def _read_answers(
-    results: str | None, name: str | None, options: dict[str, Any]
-) -> Evidence | None:
+def _read_answers(results: str | None, name: str | None, options: Options) -> Evidence | None:
     """Read evidence of one model, from the file named."""
     if results is None:
         if name:
@@ -282,7 +280,7 @@ def depth(
     level: float = 0.95,
     out: OutTable | None = None,
     progress: Progress,
-    **options: Any,
+    options: Options,
 ) -> Result:
     """Show each model's failure rate by depth of conversation.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import polars as pl
@@ -47,13 +47,11 @@ from groundfault.descriptions.proposing import (
 )
 from groundfault.errors import InputError, PlanError
 from groundfault.finders.text import select_texts
-from groundfault.models.budget import CallBudget
+from groundfault.models.asking import AskOptions, CallOptions
+from groundfault.models.budget import MAX_CALLS, CallBudget
 from groundfault.models.record import Record
 from groundfault.models.target import Target, get
 from groundfault.transcripts.behaviours import add_flags
-
-MAX_CALLS = 5_000
-"""Default of the largest number of calls."""
 
 _RUN = "text of the run"
 """Column with the texts of runs while they are described; no rule reads it."""
@@ -268,7 +266,7 @@ def describe(
     record: str | Path | Record | None = None,
     announce: Callable[[str], object] | None = None,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[CallOptions],
 ) -> Descriptions:
     """Have a model describe common traits of failing examples, and decide where each one holds.
 
@@ -335,8 +333,8 @@ def describe(
     """
     if second is not None and sheet is not None:
         raise PlanError("a second model (--second) or a person (--sheet) decides again, not both")
-    options["progress"] = listener(progress)
-    budget = CallBudget(max_calls, record, prices, announce, options)
+    asked: AskOptions = {**options, "record": record, "progress": listener(progress)}
+    budget = CallBudget(max_calls, record, prices, announce, asked)
     task = DescribingTask.of(
         evidence,
         plan,
@@ -403,21 +401,6 @@ def choose_columns(audit: PreparedAudit, columns: Sequence[str] | None) -> tuple
             f"name columns to show (--text) among {', '.join(visible.attributes[:12])}"
         )
     return names
-
-
-def bound_describing_cost(
-    evidence: Evidence, plan: Plan | None = None, *, second: bool = False, **settings: Any
-) -> DescribingCost:
-    """Return an upper bound of the cost of `describe`, without asking or opening a model.
-
-    Parameters
-    ----------
-    evidence, plan, settings
-        As for `DescribingTask.of`.
-    second : bool
-        As for `DescribingTask.bound_cost`.
-    """
-    return DescribingTask.of(evidence, plan, **settings).bound_cost(second=second)
 
 
 def _list_discovery(

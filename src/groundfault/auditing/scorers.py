@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -15,7 +15,6 @@ import polars as pl
 from groundfault.auditing.flow import audit
 from groundfault.auditing.report import Report
 from groundfault.base.files import save_text
-from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.roles import LISTS
@@ -98,11 +97,10 @@ class ScorerAudits:
 def audit_scorers(
     evidence: Evidence,
     plan: Plan | None = None,
-    candidates: Sequence[Candidate] | None = None,
     *,
     scale: tuple[float, float] | None = None,
     select: Callable[[Evidence], Evidence] | None = None,
-    **settings: Any,
+    run: Callable[[Evidence, Plan], Report] = audit,
 ) -> ScorerAudits:
     """Audit the same answers once by each scorer.
 
@@ -114,13 +112,12 @@ def audit_scorers(
         Its levels alpha and q are shared equally among the audits, so that they hold for all of
         them together: a finding picked from any of the reports is false with at most the chance
         that the plan states, for any dependence between scorers.
-    candidates : sequence of Candidate, optional
     scale : pair of float, optional
         Worst and best value of those scorers whose values are not all in [0, 1].
     select : callable, optional
         Picks the models or rows to be audited.
-    **settings
-        As in `groundfault.audit`.
+    run : callable
+        Audits the evidence of one scorer, by default as `groundfault.audit` does.
 
     Raises
     ------
@@ -137,7 +134,7 @@ def audit_scorers(
     reports: dict[str, Report] = {}
     for name, each in chosen.items():
         try:
-            reports[name] = audit(each, plan, candidates, **settings)
+            reports[name] = run(each, plan)
         except InputError as error:
             refusals[name] = str(error)
     if not reports:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,16 +13,16 @@ from msgspec import structs
 from groundfault.base.machine import use_workers
 from groundfault.base.progress import Progress
 from groundfault.cli import reading, shared
-from groundfault.cli.command import command
+from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result, claim_folder, echo_warnings
 from groundfault.cli.settings import Flag, OutFolder, call, own_options
-from groundfault.core.candidate import Candidate
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError
 from groundfault.readers.configurations import split_source
 
 if TYPE_CHECKING:
     from groundfault.auditing.lazy_evidence import LazyEvidence
+    from groundfault.auditing.report import Report
     from groundfault.auditing.scorers import ScorerAudits
     from groundfault.core.evidence import Evidence
 
@@ -45,7 +46,7 @@ def audit(
     compare: tuple[str, str] | None = None,
     every_scorer: bool = False,
     progress: Progress,
-    **options: Any,
+    options: Options,
 ) -> Result:
     """Name a model's failure modes, with their examples.
 
@@ -81,7 +82,7 @@ def audit(
 @shared.evidence_options
 @shared.WHERE
 @shared.audit_options
-def compare(*, progress: Progress, **options: Any) -> Result:
+def compare(*, progress: Progress, options: Options) -> Result:
     """Find where the second of two models is worse or better.
 
     Name two SOURCEs, the earlier first: logs, folders of logs, or tables with the same columns. Or
@@ -125,33 +126,38 @@ def _find_pair(evidence: Evidence, pair: tuple[str, ...]) -> tuple[str, str]:
     )
 
 
-def _run(options: dict[str, Any], progress: Progress, *, every_scorer: bool = False) -> Result:
+def _run(options: Options, progress: Progress, *, every_scorer: bool = False) -> Result:
     """Audit as the options of `audit` or `compare` have it; an empty pair is the two there are."""
-    from groundfault.auditing.flow import audit as run
+    from groundfault.auditing import flow
     from groundfault.cli.settings_file import describe_settings
     from groundfault.render.audit_page import make_scorer_page, make_summary
 
     plan, out = call(Plan, options), options["out"]
     candidates, finders = call(reading.read_candidates, options)
-    settings: dict[str, Any] = {
-        "finders": finders,
-        **{name: options[name] for name in ("compare", "reopen", "robustness", "jobs")},
-        "texts": not options["no_text"],
-        "progress": progress,
-    }
+    run = partial(
+        flow.audit,
+        candidates=candidates,
+        finders=finders,
+        compare=options["compare"],
+        reopen=options["reopen"],
+        robustness=options["robustness"],
+        jobs=options["jobs"],
+        texts=not options["no_text"],
+        progress=progress,
+    )
     # before the holdout is opened: a report that cannot be written would have used it for nothing
     with claim_folder(out) as place, use_workers(options["workers"]):
-        settings["ledger"] = call(reading.choose_ledger, options)
+        run = partial(run, ledger=call(reading.choose_ledger, options))
         if every_scorer:
-            audits = _audit_every_scorer(options, plan, candidates, settings, place)
+            audits = _audit_every_scorer(options, plan, run, place, progress)
             return Result([make_scorer_page(audits, out)], audits)
         if options.get("engine") or options.get("table"):
             evidence: Any = _read_lazy_evidence(options)
         else:
             evidence = reading.read_evidence(options, progress)
         if options["compare"] is not None:
-            settings["compare"] = _find_pair(evidence, options["compare"])
-        report = run(evidence, plan, candidates, **settings)
+            run = partial(run, compare=_find_pair(evidence, options["compare"]))
+        report = run(evidence, plan)
         manifest = structs.replace(report.manifest, settings_file=describe_settings())
         report = structs.replace(report, manifest=manifest)
         if place:
@@ -161,11 +167,11 @@ def _run(options: dict[str, Any], progress: Progress, *, every_scorer: bool = Fa
 
 
 def _audit_every_scorer(
-    options: dict[str, Any],
+    options: Options,
     plan: Plan,
-    candidates: Sequence[Candidate] | None,
-    settings: dict[str, Any],
+    run: Callable[[Evidence, Plan], Report],
     place: Path | None,
+    progress: Progress,
 ) -> ScorerAudits:
     """Audit the logs by each scorer, and write a folder of reports for each."""
     from groundfault.auditing.scorers import audit_scorers
@@ -174,12 +180,11 @@ def _audit_every_scorer(
         if options[name]:
             raise InputError(f"--every-scorer takes each scorer of the logs: leave --{name} out")
     audits = audit_scorers(
-        reading.read_sources(options, settings["progress"]),
+        reading.read_sources(options, progress),
         plan,
-        candidates,
         scale=options["scale"],
         select=lambda evidence: call(reading.select_rows, options, evidence),
-        **settings,
+        run=run,
     )
     if place:
         folders = name_folders(tuple(audits.reports))
@@ -201,7 +206,7 @@ def name_folders(scorers: Sequence[str]) -> list[str]:
     return list(folders)
 
 
-def _read_lazy_evidence(options: dict[str, Any]) -> LazyEvidence:
+def _read_lazy_evidence(options: Options) -> LazyEvidence:
     """Return lazy evidence, which an engine counts in.
 
     Raises
@@ -235,7 +240,7 @@ def _read_lazy_evidence(options: dict[str, Any]) -> LazyEvidence:
 @shared.plan_options
 @shared.json_option("the check")
 def check(
-    *, compare: tuple[str, str] | None = None, freeze: str | None = None, **options: Any
+    *, compare: tuple[str, str] | None = None, freeze: str | None = None, options: Options
 ) -> Result:
     """Say how small a problem an audit of SOURCE can find.
 
@@ -273,7 +278,7 @@ def import_(
     out: Annotated[OutFolder | None, Flag("-o --out")] = None,
     json_path: Annotated[bool, Flag("--json")] = False,  # noqa: ARG001  (of every command)
     progress: Progress,
-    **options: Any,
+    options: Options,
 ) -> Result:
     """Read the logs of evaluation tools into one table.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import click
 
@@ -13,7 +13,7 @@ from groundfault.case.case import REPORT, Case
 from groundfault.case.folder import AUDIT
 from groundfault.case.simulation import plan_budget
 from groundfault.cli import shared
-from groundfault.cli.command import RULE, Group
+from groundfault.cli.command import RULE, Group, Options
 from groundfault.cli.labelling import label_holdout, require_program
 from groundfault.cli.output import Result, echo_warnings
 from groundfault.cli.reading import read_evidence
@@ -56,7 +56,7 @@ def new(
     *,
     sources: Annotated[tuple[str, ...], Flag("--from")],
     progress: Progress,
-    **options: Any,
+    options: Options,
 ) -> Result:
     """Begin a case: divide the rows, decide the error level.
 
@@ -104,7 +104,7 @@ def status(folder: str) -> Result:
 @click.argument("folder", metavar="DIR")
 @derive_options(plan_budget, "budget lift runs", lift={"metavar": "X"})
 @shared.json_option("the plan")
-def plan(folder: str, *, progress: Progress, **options: Any) -> Result:
+def plan(folder: str, *, progress: Progress, options: Options) -> Result:
     """Say which failure modes a number of labels can confirm.
 
     A mode counts if it is confirmed in four of five simulations. The weakest mode is left out until
@@ -138,7 +138,7 @@ def report(folder: str) -> Result:
     return Result([make_case_page(summary), line], then=("verify", folder))
 
 
-def audit_case(folder: str, options: dict[str, Any]) -> Result:
+def audit_case(folder: str, options: Options) -> Result:
     """Audit the rows of a case."""
     from groundfault.render.audit_page import make_summary
 
@@ -146,7 +146,7 @@ def audit_case(folder: str, options: dict[str, Any]) -> Result:
     return Result([make_summary(report, Path(folder) / AUDIT / "report.html")], report)
 
 
-def confirm_case(folder: str, options: dict[str, Any]) -> Result:
+def confirm_case(folder: str, options: Options) -> Result:
     """Label fresh rows of a case for its modes."""
 
     if options["label"] == "cmd":

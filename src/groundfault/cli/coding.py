@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import msgspec
 
 from groundfault.cli import reading, shared
-from groundfault.cli.command import command
+from groundfault.cli.command import Options, command
 from groundfault.cli.labelling import Quit, run_until_stopped
 from groundfault.cli.open_ import serve_desk, server_options
 from groundfault.cli.output import Result
-from groundfault.cli.settings import OutFile, Whole, derive_options
+from groundfault.cli.settings import OutFile, Whole, call, derive_options
 from groundfault.errors import InputError, PlanError
 from groundfault.render.words import clean
 
@@ -25,29 +27,9 @@ _SHOWN = 300
 """Characters of a step or column that are shown at first: a screen has some ten of these."""
 
 
-def _list_coding_settings(
-    *,
-    coder: str | None = None,
-    adjudicate: bool = False,
-    browser: bool = False,
-    failing: Whole = 100,
-    passing: Whole = 0,
-    focus: str = "",
-    show: tuple[str, ...] = (),
-    store: str | None = None,
-    define: str | None = None,
-    rename: str | None = None,
-    suggest: str | None = None,
-    accept: str | None = None,
-    undo: bool = False,
-    prompt: str | None = None,
-    validate_judge: str | None = None,
-    max_calls: Whole = 5000,
-    report: str | None = None,
-    export: OutFile | None = None,
-    to: Literal["table", "label-studio", "scout", "promptfoo"] = "table",
-) -> None:
-    """List the options of a coding beside the evidence.
+@dataclass(frozen=True, kw_only=True)
+class CodingSettings:
+    """Options of a coding beside the evidence.
 
     Labelling
     ---------
@@ -104,14 +86,34 @@ def _list_coding_settings(
         of scanners for Inspect Scout, or as tests for promptfoo that fail if a code comes back.
     """
 
+    coder: str = ""
+    adjudicate: bool = False
+    browser: bool = False
+    failing: Whole = 100
+    passing: Whole = 0
+    focus: str = ""
+    show: tuple[str, ...] = ()
+    store: str | None = None
+    define: str | None = None
+    rename: str | None = None
+    suggest: str | None = None
+    accept: str | None = None
+    undo: bool = False
+    prompt: str | None = None
+    validate_judge: str | None = None
+    max_calls: Whole = 5000
+    report: str | None = None
+    export: OutFile | None = None
+    to: Literal["table", "label-studio", "scout", "promptfoo"] = "table"
+
 
 @command(first="outcome id positive_is_good coder failing passing validate_judge json_path")
 @shared.evidence_options
 @shared.WHERE
-@derive_options(_list_coding_settings)
+@derive_options(CodingSettings)
 @server_options
 @shared.json_option("counts, saturation and validation")
-def code(**options: Any) -> Result:
+def code(*, options: Options) -> Result:
     """Read runs blind, note what goes wrong, and count it.
 
     You see the steps of a run, or its question and answer; not its model, its outcome or the notes
@@ -134,68 +136,69 @@ def code(**options: Any) -> Result:
     )
     from groundfault.review.notes import read_place
 
+    settings = call(CodingSettings, options)
     needs = {"browser": "coder", "adjudicate": "coder", "report": "validate_judge"}
     for one in needs:
-        if options[one] and not options[needs[one]]:
+        if getattr(settings, one) and not getattr(settings, needs[one]):
             raise PlanError(f"--{one} needs --{needs[one].replace('_', '-')}; name both or neither")
-    names = {name: options[name] for name in ("failing", "passing", "focus", "store")}
-    coding = Coding(reading.read_evidence(options), columns=options["show"], **names)
-    if options["define"]:
-        coding.define(*_split_pair(options["define"], "define"))
-    if options["rename"]:
-        coding.rename(*_split_pair(options["rename"], "rename"))
-    if options["accept"]:
-        number, _, code = options["accept"].partition("=")
+    coding = call(Coding, options, reading.read_evidence(options), columns=settings.show)
+    if settings.define:
+        coding.define(*_split_pair(settings.define, "define"))
+    if settings.rename:
+        coding.rename(*_split_pair(settings.rename, "rename"))
+    if settings.accept:
+        number, _, code = settings.accept.partition("=")
         accepted = coding.accept(read_place(number), code.strip())
         click.echo(f"accepted: {clean(accepted)}")
-    if options["undo"]:
+    if settings.undo:
         click.echo(f"taken back: {clean(coding.undo())}")
-    if options["prompt"]:
-        return Result([clean(line) for line in coding.prompt(options["prompt"]).split("\n")])
-    if options["suggest"]:
-        coding.suggest(options["suggest"], **_list_calling(options))
+    if settings.prompt:
+        return Result([clean(line) for line in coding.prompt(settings.prompt).split("\n")])
+    if settings.suggest:
+        coding.suggest(settings.suggest, **_list_calling(settings))
         return Result([tabulate_suggestions(coding.suggestions())])
-    if options["browser"]:
-        _code_in_browser(coding, options)
+    if settings.browser:
+        _code_in_browser(coding, settings, options)
         return Result()
     status = 0
-    if options["coder"]:
-        status = run_until_stopped(lambda: write_notes(coding, options))
+    if settings.coder:
+        status = run_until_stopped(lambda: write_notes(coding, settings))
     outline = list(list_code_tables(coding))
     data: dict[str, Any] = {"counts": coding.counts(), "unseen": coding.saturation()._asdict()}
-    if options["validate_judge"]:
-        name, judge = _split_pair(options["validate_judge"], "validate-judge")
-        modes = Report.load(options["report"]).modes if options["report"] else ()
+    if settings.validate_judge:
+        name, judge = _split_pair(settings.validate_judge, "validate-judge")
+        modes = Report.load(settings.report).modes if settings.report else ()
         grades: Any = judge
         if judge not in coding.evidence.frame.columns and {*"/:"} & {*judge}:
-            grades = coding.judge(name, judge, **_list_calling(options))
+            grades = coding.judge(name, judge, **_list_calling(settings))
         checked = coding.validate(name, grades, [mode.rule for mode in modes])
         outline, data = tabulate_validation(checked), {"validation": checked}
-    if options["export"]:
-        click.echo(export_codes(coding, options["to"], options["export"]), err=True)
+    if settings.export:
+        click.echo(export_codes(coding, settings.to, settings.export), err=True)
     return Result(outline, msgspec.to_builtins(data), status)
 
 
-def _list_calling(options: dict[str, Any]) -> dict[str, Any]:
+def _list_calling(settings: CodingSettings) -> dict[str, Any]:
     announce = partial(click.echo, err=True)
-    return {"record": "calls.db", "max_calls": options["max_calls"], "announce": announce}
+    return {"record": "calls.db", "max_calls": settings.max_calls, "announce": announce}
 
 
-def _code_in_browser(coding: Coding, options: dict[str, Any]) -> None:
+def _code_in_browser(coding: Coding, settings: CodingSettings, options: Options) -> None:
     """Serve a page that shows run after run, until Ctrl-C."""
     from groundfault.workbench.serving import require_web
 
     require_web()
     from groundfault.workbench.desks import ReviewDesk
+    from groundfault.workbench.opened_report import OpenedReport
 
-    coder, adjudicate = options["coder"], options["adjudicate"]
+    coder, adjudicate = settings.coder, settings.adjudicate
     desk = ReviewDesk(lambda: coding.session(coder, adjudicate=adjudicate), coding)
-    serve_desk(options, options["sources"][0], review=desk)
+    serve_desk(options, OpenedReport(Path(options["sources"][0]), review=desk))
 
 
-def write_notes(coding: Coding, options: dict[str, Any]) -> None:
+def write_notes(coding: Coding, settings: CodingSettings) -> None:
     """Show run after run and take notes, until the end; raise `Quit` at q."""
-    session = coding.session(options["coder"], adjudicate=options["adjudicate"])
+    session = coding.session(settings.coder, adjudicate=settings.adjudicate)
     while (item := session.item) is not None:
         click.echo(f"\nrun {session.total - session.remaining + 1} of {session.total}")
         _show_run(item, _SHOWN)

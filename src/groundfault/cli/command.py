@@ -21,6 +21,11 @@ RULE = "Rule"
 OUTPUT = "Output"
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+Options = dict[str, Any]
+"""Values of a command's options by parameter.
+
+`groundfault.cli.settings.call` makes an object with types of them, of the class that lists them.
+"""
 
 _HELP_ALL = "groundfault.help_all"
 ARGUMENTS = "groundfault.arguments"
@@ -109,10 +114,11 @@ class GroupedCommand(click.Command):
             values.pop("json_path", None)
         try:
             if "progress" not in takes:
-                return ctx.invoke(self.callback, **values)
+                return ctx.invoke(self.callback, **give_options(self.callback, values))
             quiet = json_path in ("-", True) or values.get("quiet", False)
             with output.echo_warnings(), output.show_progress(quiet) as progress:
-                return ctx.invoke(self.callback, **values, progress=progress)
+                values["progress"] = progress
+                return ctx.invoke(self.callback, **give_options(self.callback, values))
         except DirectionError as error:
             load_object("groundfault.cli.reading:ask_orientation")(error)
 
@@ -174,12 +180,21 @@ command = partial(click.command, cls=GroupedCommand)
 """Make a command of a function, as `click.command`; `Group.command` adds it to a group."""
 
 
-def option(*names: str, group: str = OUTPUT, **settings: Any) -> Decorator:
+def option(*names: str, group: str = OUTPUT, **settings: object) -> Decorator:
     """Make a `click.option` that is a `GroupedOption`."""
     # click would show "INTEGER RANGE"
     if isinstance(settings.get("type"), click.IntRange) or settings.get("type") is int:
         settings.setdefault("metavar", "N")
     return click.option(*names, cls=GroupedOption, group=group, **settings)
+
+
+def give_options(function: Callable[..., Any], values: Options) -> Options:
+    """Return arguments of a function; its ``options`` are those that it does not name."""
+    names = signature(function).parameters.keys()
+    if "options" not in names:
+        return values
+    others = {name: value for name, value in values.items() if name not in names}
+    return {name: values[name] for name in values.keys() & names} | {"options": others}
 
 
 def list_typed() -> dict[str, str]:

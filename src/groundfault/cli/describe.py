@@ -10,7 +10,7 @@ import click
 
 from groundfault.base.progress import Progress
 from groundfault.cli import shared
-from groundfault.cli.command import command
+from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result
 from groundfault.cli.reading import (
     read_evidence,
@@ -46,7 +46,7 @@ def describe(
     prices: Annotated[tuple[float, float] | None, Flag("--price")] = None,
     out: OutFolder,
     progress: Progress,
-    **options: Any,
+    options: Options,
 ) -> Result:
     """Let a language model describe failing examples.
 
@@ -111,7 +111,7 @@ def describe(
         Write library.json, the descriptions as candidates, and the record to this folder; with
         --runs a folder evidence, to audit, in place of library.json.
     """
-    from groundfault.auditing.describing import bound_describing_cost, describe as run
+    from groundfault.auditing.describing import DescribingTask, describe as run
     from groundfault.descriptions.proposing import ProposingSettings
     from groundfault.render.description_tables import make_page
 
@@ -129,8 +129,8 @@ def describe(
     calling.pop("seed")
     evidence = read_evidence(options)
     if not max_calls:
-        cost = bound_describing_cost(evidence, plan, second=second is not None, **material)
-        return Result([cost.describe(prices)])
+        task = DescribingTask.of(evidence, plan, **material)
+        return Result([task.bound_cost(second=second is not None).describe(prices)])
     result = run(
         evidence,
         describer,

@@ -13,7 +13,7 @@ import click
 from groundfault.base.progress import Progress
 from groundfault.cli import shared
 from groundfault.cli.coding import code
-from groundfault.cli.command import INPUT, RULE, Group, apply, option
+from groundfault.cli.command import INPUT, RULE, Group, Options, apply, option
 from groundfault.cli.labelling import (
     STOPPED,
     ask_model,
@@ -49,7 +49,7 @@ NUMBERS = {"multiple": False, "type": Separated(float), "metavar": "P,P,..."}
 
 
 def read_pool(
-    options: dict[str, Any],
+    options: Options,
     scores: str | None,
     *,
     rule: tuple[str, ...] = (),
@@ -112,7 +112,7 @@ sequential_plan_options = apply(
 """What is decided before the first label."""
 
 
-def read_cases_and_plan(options: dict[str, Any], scores: str | None) -> tuple[Pool, SequentialPlan]:
+def read_cases_and_plan(options: Options, scores: str | None) -> tuple[Pool, SequentialPlan]:
     """Return the pool and the plan that the options describe, with the modes of a prior."""
     pool, prior = call(read_pool, options, options, scores=scores), None
     if options["prior"]:
@@ -219,7 +219,7 @@ def label() -> None:
 @shared.ledger_options
 @derive_options(_list_labellers, "gate certificate")
 @shared.json_option("the certificate")
-def run(*, json_path: str | None, **options: Any) -> Result:
+def run(*, json_path: str | None, options: Options) -> Result:
     """Label cases from POOL until there is a verdict.
 
     A verdict is "failure mode found" or "audit passed"; the chance of a false one is at most
@@ -314,7 +314,7 @@ def status(
 @shared.jobs_option()
 @option("--cost", type=float, help="Cost of one label; the table then shows costs.")
 @shared.json_option("the table")
-def plan(*, progress: Progress, **options: Any) -> Result:
+def plan(*, progress: Progress, options: Options) -> Result:
     """Simulate the audit, and say which burn-in to use.
 
     Run this before the first label. The table says how often each verdict is reached, and after how
@@ -351,7 +351,7 @@ def _outline_prospects(
         )
 
 
-def _check_labelling(options: dict[str, Any]) -> None:
+def _check_labelling(options: Options) -> None:
     if options["label"] == "cmd":
         read_program(options)
     if options["label"] not in ("ask", "browser") and (
@@ -366,9 +366,7 @@ def _check_labelling(options: dict[str, Any]) -> None:
         raise PlanError("several label: say who you are with --as")
 
 
-def _label(
-    audit: SequentialAudit, look_up: Answer | None, options: dict[str, Any], quiet: bool
-) -> int:
+def _label(audit: SequentialAudit, look_up: Answer | None, options: Options, quiet: bool) -> int:
     """Label in the shell while it is this person's turn; return the exit status."""
 
     # a person who labels reads standard output; otherwise it is left to the result
@@ -394,23 +392,24 @@ def _label(
     return status
 
 
-def _label_in_browser(audit: SequentialAudit, options: dict[str, Any], quiet: bool) -> int:
+def _label_in_browser(audit: SequentialAudit, options: Options, quiet: bool) -> int:
     """Serve a page that shows the cases, until Ctrl-C; return the exit status."""
     from groundfault.workbench.serving import require_web
 
     require_web()
     from groundfault.workbench.desks import LiveDesk
+    from groundfault.workbench.opened_report import OpenedReport
 
     seat = _take_seat(audit, options) if options["labellers"] else None
     desk = LiveDesk(audit, seat or audit, tuple(options["show"]), options["scores"])
     desk.look()  # what is wrong with the options is said here, and not in the page
-    serve_desk(options, options["source"], quiet=quiet, live=desk)
+    serve_desk(options, OpenedReport(Path(options["source"]), live=desk), quiet=quiet)
     if not audit.finished:
         click.echo(STOPPED, err=True)
     return 0
 
 
-def _take_seat(audit: SequentialAudit, options: dict[str, Any]) -> PanelSeat:
+def _take_seat(audit: SequentialAudit, options: Options) -> PanelSeat:
     """Return this person's place on the panel."""
     from groundfault.review.annotators import AnnotatorPanel, PanelSeat
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
 from groundfault.base.registry import import_optional
 from groundfault.cli import reading, shared
-from groundfault.cli.command import command
+from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result
 from groundfault.cli.settings import Count, Flag, call, derive_options
 from groundfault.core.column_names import DirectionError
@@ -35,7 +35,7 @@ class Quit(click.Abort):
     """The person typed q: an end that was chosen, and no interruption."""
 
 
-def choose_answer(options: dict[str, Any], look_up: Answer | None, *, one_is_pass: bool) -> Answer:
+def choose_answer(options: Options, look_up: Answer | None, *, one_is_pass: bool) -> Answer:
     """Return the function that scores a case, as --label chooses it.
 
     Parameters
@@ -62,7 +62,7 @@ def choose_answer(options: dict[str, Any], look_up: Answer | None, *, one_is_pas
     )
 
 
-def ask_model(options: dict[str, Any]) -> Answer | None:
+def ask_model(options: Options) -> Answer | None:
     """Return the function that asks the model and grades its replies; None for other labels."""
     if options["label"] != "model":
         return None
@@ -187,7 +187,7 @@ def _list_confirm_settings(
 @shared.ledger_options
 @derive_options(_list_confirm_settings, "gate")
 @shared.json_option("the result")
-def confirm(*, json_path: str | None, **options: Any) -> Result:
+def confirm(*, json_path: str | None, options: Options) -> Result:
     """Label held-out units until candidates are confirmed.
 
     Candidates compete on the discovery rows. Held-out rows need no outcome yet
@@ -235,7 +235,7 @@ def confirm(*, json_path: str | None, **options: Any) -> Result:
 
 def label_holdout(
     audit: SequentialConfirmation | CaseConfirmation,
-    options: dict[str, Any],
+    options: Options,
     look_up: Callable[[Query], float | None],
     *,
     one_is_pass: bool,
@@ -268,7 +268,7 @@ def label_holdout(
     return Result(outline, audit.result, status or gated)
 
 
-def require_program(options: dict[str, Any]) -> None:
+def require_program(options: Options) -> None:
     """Require a program whose numbers point in a direction that was stated."""
     reading.read_program(options)
     # logs say themselves that 1 is a pass

@@ -80,7 +80,7 @@ def _guard(tool: Callable[..., dict[str, Any]], kind: type[Exception]) -> Callab
     """Return a tool whose answers are bounded and marked, and whose errors are one line."""
 
     @functools.wraps(tool)
-    def answer(**arguments: Any) -> dict[str, Any]:
+    def answer(**arguments: object) -> dict[str, Any]:
         try:
             with _LOCK:
                 data = tool(**arguments)
@@ -150,7 +150,7 @@ def _result(path: str) -> str:
     return path
 
 
-def _flags(columns: ColumnNames | None = None, **options: Any) -> list[str]:
+def _flags(columns: ColumnNames | None = None, **options: object) -> list[str]:
     """Return the flags of options that are set, each with its value."""
     words = []
     for name, value in {**vars(columns or ColumnNames()), **options}.items():

@@ -6,12 +6,12 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from groundfault.cli import shared
-from groundfault.cli.command import command
+from groundfault.cli.command import Options, command
 from groundfault.cli.reading import name_ledger, split_names
 from groundfault.cli.settings import Flag, call, derive_options, own_options
 from groundfault.errors import GroundfaultError, InputError, PlanError
@@ -83,24 +83,20 @@ def serve_bench(
     )
 
 
-def serve_desk(options: dict[str, Any], place: str, *, quiet: bool = False, **desk: Any) -> None:
+def serve_desk(options: Options, desk: OpenedReport, *, quiet: bool = False) -> None:
     """Serve a page where a person labels until Ctrl-C, which is the one way to end a server.
 
     Parameters
     ----------
     options : dict
         Of a command with `server_options`.
-    place : str
-        Where the cases come from.
+    desk : OpenedReport
+        The place of the cases, and a desk.
     quiet : bool
         Whether standard output is left to the result.
-    **desk
-        A desk as `OpenedReport` takes it.
     """
-    from groundfault.workbench.opened_report import OpenedReport
-
     with suppress(KeyboardInterrupt):
-        call(serve_bench, options, OpenedReport(Path(place), **desk), err=quiet)
+        call(serve_bench, options, desk, err=quiet)
 
 
 server_options = derive_options(serve_bench)
@@ -122,7 +118,7 @@ def open_(
     ledger: Annotated[str | None, Flag(in_file=True)] = None,
     no_ledger: bool = False,
     seal: str = "",
-    **options: Any,
+    options: Options,
 ) -> None:
     """Show a report and its examples in the browser.
 

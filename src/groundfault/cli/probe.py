@@ -14,7 +14,7 @@ import click
 from groundfault.base.files import write_text
 from groundfault.base.progress import Progress
 from groundfault.cli import shared
-from groundfault.cli.command import command
+from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result, require_writable
 from groundfault.cli.reading import read_values
 from groundfault.cli.settings import Count, Flag, OutFile, OutFolder, Whole, own_options
@@ -132,7 +132,7 @@ def init(
     return Result(wrote, then=("lab", "probe", "check", str(folder)))
 
 
-def begin_probe(folder: str, options: dict[str, Any]) -> Result:
+def begin_probe(folder: str, options: Options) -> Result:
     """Write the tasks of a case's modes, and how they are asked."""
     from groundfault.case.case import Case
     from groundfault.case.probing import open_probe
@@ -266,7 +266,7 @@ def run(
     )
 
 
-def run_probe(folder: str, options: dict[str, Any]) -> Result:
+def run_probe(folder: str, options: Options) -> Result:
     """Ask the model of a case its tasks in other words."""
     from groundfault.case.case import Case
 
@@ -280,7 +280,7 @@ def run_probe(folder: str, options: dict[str, Any]) -> Result:
 
 def _ask_prompts(
     ask: Callable[[Target], Runs],
-    options: dict[str, Any],
+    options: Options,
     name_step: Callable[[Runs], tuple[str, ...]],
 ) -> Result:
     """Ask a model all prompts that are left, and count the answers.

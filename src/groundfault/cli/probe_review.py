@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,7 +15,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from groundfault.cli import shared
-from groundfault.cli.command import command
+from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result
 from groundfault.cli.settings import Flag, OutFile, call, derive_options
 from groundfault.errors import InputError, PlanError
@@ -23,7 +24,7 @@ from groundfault.render.words import clean, plural
 if TYPE_CHECKING:
     from groundfault.probes.review.reviewed_runs import ReviewedRuns, ReviewProgress
     from groundfault.review import Decision, Item, Session
-    from groundfault.review.decision import ReviewQuestion
+    from groundfault.review.decision import ReviewQuestion, Role
 
 _HELP = (
     "Unsure leaves the item to others. Every decision is kept at once; b goes back to change one."
@@ -155,24 +156,13 @@ def _key() -> str:
         ) from None
 
 
-_FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".json": "labelstudio"}
+SheetFormat = Literal["csv", "jsonl", "labelstudio"]
+_FORMATS: dict[str, SheetFormat] = {".csv": "csv", ".jsonl": "jsonl", ".json": "labelstudio"}
 
 
-def _check_acts(
-    *,
-    reviewer: str | None = None,
-    adjudicate: bool = False,  # noqa: ARG001  (goes with all of them)
-    split: str | None = None,
-    export: OutFile | None = None,
-    format: Literal["csv", "jsonl", "labelstudio"] | None = None,
-    sheet: Annotated[str | None, Flag("--import")] = None,
-    status: bool = False,
-    agreement: bool = False,
-    unblind: bool = False,
-    reason: str | None = None,
-    json_path: str | None = None,
-) -> None:
-    """Raise `PlanError` if options of a review contradict each other.
+@dataclass(frozen=True, kw_only=True)
+class ReviewSettings:
+    """Options of a review.
 
     Review
     ------
@@ -203,21 +193,36 @@ def _check_acts(
     reason : TEXT
         Reason for --unblind; it is recorded.
     """
-    others = {"--status": status, "--agreement": agreement, "--unblind": unblind}
-    acts = [flag for flag, act in {"--export": export, "--import": sheet, **others}.items() if act]
-    if len(acts) > 1:
-        raise PlanError(f"{' and '.join(acts[:2])} do not go together: one at a time")
-    # reading the state of a review needs no name: whoever looks decides nothing
-    if not (status or agreement or reviewer):
-        raise PlanError("say who you are: --reviewer NAME")
-    if json_path and not any(others.values()):
-        raise PlanError("--json goes with --status, --agreement or --unblind")
-    if format and not export:
-        raise PlanError("--format goes with --export")
-    if reason and not unblind:
-        raise PlanError("--reason goes with --unblind")
-    if split and (acts and not export):
-        raise PlanError("--split is fixed with the first session or export")
+
+    reviewer: str = ""
+    adjudicate: bool = False
+    split: str | None = None
+    export: OutFile | None = None
+    format: SheetFormat | None = None
+    sheet: Annotated[str | None, Flag("--import")] = None
+    status: bool = False
+    agreement: bool = False
+    unblind: bool = False
+    reason: str | None = None
+    json_path: str | None = None
+
+    def __post_init__(self) -> None:
+        others = {"--status": self.status, "--agreement": self.agreement, "--unblind": self.unblind}
+        sheets = {"--export": self.export, "--import": self.sheet}
+        acts = [flag for flag, act in {**sheets, **others}.items() if act]
+        if len(acts) > 1:
+            raise PlanError(f"{' and '.join(acts[:2])} do not go together: one at a time")
+        # reading the state of a review needs no name: whoever looks decides nothing
+        if not (self.status or self.agreement or self.reviewer):
+            raise PlanError("say who you are: --reviewer NAME")
+        if self.json_path and not any(others.values()):
+            raise PlanError("--json goes with --status, --agreement or --unblind")
+        if self.format and not self.export:
+            raise PlanError("--format goes with --export")
+        if self.reason and not self.unblind:
+            raise PlanError("--reason goes with --unblind")
+        if self.split and (acts and not self.export):
+            raise PlanError("--split is fixed with the first session or export")
 
 
 @command(first="reviewer adjudicate export sheet status agreement store json_path")
@@ -228,10 +233,10 @@ def _check_acts(
     "json_path",
     source="runs",
 )
-@derive_options(_check_acts)
+@derive_options(ReviewSettings)
 @shared.store_option
 @shared.json_option("what is shown")
-def review(runs: str, *, json_path: str | None, **options: Any) -> Result:
+def review(runs: str, *, json_path: str | None, options: Options) -> Result:
     """Decide blind which answers in RUNS are wrong.
 
     You review the responses that differ from their key, with hidden controls among them. You see
@@ -252,54 +257,53 @@ def review(runs: str, *, json_path: str | None, **options: Any) -> Result:
     return review_runs(lambda: ReviewedRuns(runs, options["store"]), options)
 
 
-def review_probe(folder: str, options: dict[str, Any]) -> Result:
+def review_probe(folder: str, options: Options) -> Result:
     """Review the answers of the model of a case."""
     from groundfault.case.case import Case
 
     return review_runs(lambda: Case(folder).review, options)
 
 
-def review_runs(open_review: Callable[[], ReviewedRuns], options: dict[str, Any]) -> Result:
+def review_runs(open_review: Callable[[], ReviewedRuns], options: Options) -> Result:
     """Carry out the options of `review`."""
     from groundfault.probes.review.reviewed_runs import ReviewProgress
     from groundfault.render.agreement_table import tabulate_agreement
     from groundfault.review.decision import summarize_agreement
 
-    call(_check_acts, options)
+    settings = call(ReviewSettings, options)
     audit = open_review()
-    if options["status"]:
+    if settings.status:
         progress = ReviewProgress.of(audit)
         return Result(_outline_status(progress), msgspec.to_builtins(progress))
-    if options["agreement"]:
+    if settings.agreement:
         agreement = summarize_agreement(audit.decisions, seed=audit.queue.seed)
         table = tabulate_agreement(agreement)
         return Result([table] if table.rows else [table.note], agreement)
-    if options["unblind"]:
-        rows = audit.unblind(options["reviewer"], options["reason"] or "")
+    if settings.unblind:
+        rows = audit.unblind(settings.reviewer, settings.reason or "")
         return Result(_outline_hidden(rows), msgspec.to_builtins(rows))
-    return Result(_work(audit, options))
+    return Result(_work(audit, settings))
 
 
-def _work(audit: ReviewedRuns, options: dict[str, Any]) -> Iterator[str]:
+def _work(audit: ReviewedRuns, settings: ReviewSettings) -> Iterator[str]:
     """Hold a session, or read or write a sheet in its stead."""
     from groundfault.review import Session, open_items, sheets
     from groundfault.review.decision import check_name, select_changes
 
-    me = check_name(options["reviewer"])
-    split = options["split"]
+    me, split = check_name(settings.reviewer), settings.split
     queue = audit.seal([name.strip() for name in split.split(",")] if split else None)
-    if options["export"]:
-        format: Any = options["format"] or _FORMATS.get(Path(options["export"]).suffix)
+    if settings.export:
+        format = settings.format or _FORMATS.get(Path(settings.export).suffix)
         if format is None:
             raise PlanError("say --format csv, jsonl or labelstudio")
-        items = open_items(queue, audit.decisions, me, adjudicate=options["adjudicate"])
-        for place in sheets.write(items, options["export"], format):
+        items = open_items(queue, audit.decisions, me, adjudicate=settings.adjudicate)
+        for place in sheets.write(items, settings.export, format):
             yield f"wrote {place}"
         yield f"{plural(len(items), 'item')}; fill in the answers and read them with --import"
-    elif options["sheet"]:
-        role: Any = "adjudicator" if options["adjudicate"] else "reviewer"
-        mine = _may_decide(audit, me, options["adjudicate"])
-        decisions = sheets.read(options["sheet"], {item.id: item for item in mine}, me, role)
+    elif settings.sheet:
+        role: Role = "adjudicator" if settings.adjudicate else "reviewer"
+        mine = _may_decide(audit, me, settings.adjudicate)
+        decisions = sheets.read(settings.sheet, {item.id: item for item in mine}, me, role)
         # somebody whose import was killed reads the sheet again: what stands is no revision
         news = select_changes(decisions, audit.decisions)
         if news:
@@ -308,10 +312,10 @@ def _work(audit: ReviewedRuns, options: dict[str, Any]) -> Iterator[str]:
         repeats = f"; {n_old:,} of the sheet stood already" if n_old else ""
         yield f"kept {plural(len(news), 'decision')}{repeats}"
     else:
-        show_items(Session(queue, audit.store, me, adjudicate=options["adjudicate"]))
+        show_items(Session(queue, audit.store, me, adjudicate=settings.adjudicate))
 
 
-def _may_decide(audit: ReviewedRuns, me: str, adjudicate: bool) -> list[Any]:
+def _may_decide(audit: ReviewedRuns, me: str, adjudicate: bool) -> list[Item]:
     """Return items open to this person, and those they decided in the same role and may revise."""
     from groundfault.review import open_items
 

@@ -14,7 +14,7 @@ import click
 from groundfault.base.ledger import Ledger
 from groundfault.base.ledgers import EARLIER, find_ledger
 from groundfault.base.progress import Progress
-from groundfault.cli.command import ARGUMENTS
+from groundfault.cli.command import ARGUMENTS, Options
 from groundfault.cli.output import echo_warnings
 from groundfault.cli.settings import Flag, call
 from groundfault.core.candidate import Candidate, Library
@@ -27,7 +27,7 @@ GOOD, BAD = "--positive-is-good", "--positive-is-bad"
 _FLAGS = {"model": "--model-column", "models": "--model", "positive_is_good": f"{GOOD}/{BAD}"}
 
 
-def read_evidence(options: dict[str, Any], progress: Progress | None = None) -> Evidence:
+def read_evidence(options: Options, progress: Progress | None = None) -> Evidence:
     """Read evidence: of the models that ``--model`` names, and rows of ``--where``.
 
     With ``--outcome`` the source is a table whose columns the options name; without it, the sources
@@ -36,7 +36,7 @@ def read_evidence(options: dict[str, Any], progress: Progress | None = None) -> 
     return call(select_rows, options, read_sources(options, progress))
 
 
-def read_sources(options: dict[str, Any], progress: Progress | None = None) -> Evidence:
+def read_sources(options: Options, progress: Progress | None = None) -> Evidence:
     """Read all evidence in the sources."""
     if options.get("repeats"):
         options = _take_for_repeats(options)
@@ -58,7 +58,7 @@ def read_sources(options: dict[str, Any], progress: Progress | None = None) -> E
     return call(Evidence.from_logs, options, *options["sources"], progress=progress)
 
 
-def _take_for_repeats(options: dict[str, Any]) -> dict[str, Any]:
+def _take_for_repeats(options: Options) -> Options:
     """Return the options by which several sources are runs of one evaluation."""
     if not options["outcome"]:
         return options | {"conflicts": "keep"}
@@ -93,7 +93,7 @@ def select_rows(
 
 
 def _refuse(
-    options: dict[str, Any], theirs: Callable[..., Any], ours: Callable[..., Any], why: str
+    options: Options, theirs: Callable[..., Any], ours: Callable[..., Any], why: str
 ) -> None:
     """Stop at an option that would be ignored: the audit would be of something else than meant."""
     taken = inspect.signature(ours).parameters
@@ -108,7 +108,7 @@ def name_flag(name: str) -> str:
     return _FLAGS.get(name, "--" + name.replace("_", "-"))
 
 
-def _choose_table(options: dict[str, Any]) -> str | tuple[str, ...]:
+def _choose_table(options: Options) -> str | tuple[str, ...]:
     """Return the one table, or the tables of several configurations, each with a name."""
     sources = tuple(options["sources"])
     names = [split_source(source)[0] for source in sources]
@@ -262,7 +262,7 @@ def read_values(pairs: Sequence[str]) -> dict[str, Any]:
     return {name: read_value(value) for name, value in read_settings(pairs).items()}
 
 
-def read_program(options: dict[str, Any]) -> list[str]:
+def read_program(options: Options) -> list[str]:
     """Return the program that scores cases (``--command``), and its arguments.
 
     Ask before anything is drawn or decided: a slip of the pen should not fix a plan.

@@ -14,7 +14,7 @@ from groundfault.auditing.history import RUN_LENGTH
 from groundfault.base.files import write_text
 from groundfault.base.ledgers import VARIABLE, find_ledger
 from groundfault.cli import shared
-from groundfault.cli.command import command
+from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result, echo_warnings, require_writable
 from groundfault.cli.reading import name_ledger
 from groundfault.cli.settings import Flag, OutFile, call, derive_options, own_options
@@ -72,7 +72,7 @@ def verify(
     evidence: tuple[str, ...],
     ledger: Annotated[str | None, Flag(in_file=True)] = None,
     no_ledger: bool = False,
-    **options: Any,
+    options: Options,
 ) -> Result:
     """Recompute a stored result and check every number.
 

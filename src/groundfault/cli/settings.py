@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import click
 
-from groundfault.cli.command import OUTPUT, Decorator, apply, option
+from groundfault.cli.command import OUTPUT, Decorator, Options, apply, option
 from groundfault.cli.output import Writable
 from groundfault.errors import PlanError
 
@@ -157,7 +157,7 @@ def own_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return apply(decorators)(function)
 
 
-def call(function: Callable[..., R], options: Mapping[str, Any], *more: Any, **others: Any) -> R:
+def call(function: Callable[..., R], options: Options, *more: object, **others: object) -> R:
     """Call a function with those options that it takes, and with more arguments."""
     parameters = inspect.signature(function).parameters
     values = {
@@ -225,7 +225,8 @@ def _make_option(
     if "is_flag" in settings:
         # None is told from False where a flag has an opposite
         settings["default"] = parameter.default
-    if inspect.isclass(target) and isinstance(settings.get("type"), click.Choice):
+    is_library = inspect.isclass(target) and text is not None and text.section in _LIBRARY
+    if is_library and isinstance(settings.get("type"), click.Choice):
         # the class refuses other words itself, in its own sentence
         words = "|".join(settings["type"].choices)
         settings |= {"type": str, "metavar": f"[{words}]"}

@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
@@ -19,7 +19,7 @@ from groundfault.base.progress import Progress
 from groundfault.base.reading import read_text
 from groundfault.base.registry import load_object
 from groundfault.cli import shared
-from groundfault.cli.command import GroupedOption, command, list_typed
+from groundfault.cli.command import GroupedOption, Options, command, list_typed
 from groundfault.cli.output import Result
 from groundfault.cli.reading import read_sources
 from groundfault.cli.settings import call
@@ -176,7 +176,7 @@ def _list_excluded(flag: str) -> Iterator[str]:
 
 @command(first="outcome id positive_is_good model group scorer reader")
 @shared.evidence_options
-def init(*, progress: Progress, **options: Any) -> Result:
+def init(*, progress: Progress, options: Options) -> Result:
     """Guess your columns and write groundfault.toml.
 
     groundfault.toml is written to this folder. Commands that you run here, or in a folder below,
@@ -206,7 +206,7 @@ def _encode(value: Any) -> str:
 
 
 def _look(
-    options: Mapping[str, Any], typed: dict[str, Any], progress: Progress
+    options: Options, typed: dict[str, Any], progress: Progress
 ) -> tuple[dict[str, Any], str]:
     """Return the settings of logs or of a table, and a line on the rows read with them."""
     from groundfault.readers.table import read_table

@@ -9,7 +9,17 @@ from typing import Annotated, Any
 import click
 
 from groundfault.base.registry import load_object
-from groundfault.cli.command import COLUMNS, INPUT, RULE, Decorator, apply, list_typed, option
+from groundfault.cli.command import (
+    COLUMNS,
+    INPUT,
+    RULE,
+    Decorator,
+    Options,
+    apply,
+    give_options,
+    list_typed,
+    option,
+)
 from groundfault.cli.output import Writable
 from groundfault.cli.reading import BAD, GOOD, choose_ledger, read_candidates, select_rows
 from groundfault.cli.settings import Flag, OutFile, OutFolder, Whole, derive_options
@@ -294,8 +304,9 @@ def step_of_case(step: str, *settings: str, source: str = "sources") -> Decorato
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def run(**options: Any) -> Any:
-            folder = options.pop("case_folder")
+        def run(options: Options | None = None, **own: object) -> object:
+            given = own | (options or {})
+            folder = given.pop("case_folder")
             context = click.get_current_context()
             if folder is not None:
                 for name, flag in list_typed().items():
@@ -304,12 +315,12 @@ def step_of_case(step: str, *settings: str, source: str = "sources") -> Decorato
                             f"{flag} does not go with --case: rows and plan of a case were "
                             "decided when it began (groundfault case new)"
                         )
-                return load_object(step)(folder, options)
-            if not options[source]:
+                return load_object(step)(folder, given)
+            if not given[source]:
                 missing = next(p for p in context.command.params if p.name == source)
                 name = missing.make_metavar(context).strip("[]")
                 raise click.UsageError(f"Missing argument '{name}'.", context)
-            return command(**options)
+            return command(**give_options(command, given))
 
         return option(
             "--case",

@@ -11,7 +11,7 @@ import click
 
 from groundfault.base.registry import Registry
 from groundfault.cli import shared
-from groundfault.cli.command import command
+from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result, show_progress
 from groundfault.cli.settings import Count, OutFolder, Separated, derive_options, own_options
 from groundfault.errors import InputError, MissingExtraError, PlanError
@@ -97,7 +97,7 @@ def _list_study_settings(
 @own_options
 @shared.json_option("the study")
 def study(
-    name: str, *, out: OutFolder | None = None, json_path: str | None, **options: Any
+    name: str, *, out: OutFolder | None = None, json_path: str | None, options: Options
 ) -> Result:
     """Regenerate a paper's tables.
 

@@ -7,7 +7,7 @@ report, the evidence it is of, and which example is on which slice."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from groundfault.auditing.report import Report
 from groundfault.base.registry import open_registry
@@ -57,7 +57,7 @@ def known() -> tuple[str, ...]:
     return _REGISTRY.names()
 
 
-def get(exporter: str | Exporter, **settings: Any) -> Exporter:
+def get(exporter: str | Exporter, **settings: object) -> Exporter:
     """Return the exporter of a name, with its settings; an exporter is returned as it is.
 
     Raises
@@ -86,7 +86,7 @@ def export(
     evidence: Evidence | str | Path | None = None,
     every: bool = False,
     judge: Judge | None = None,
-    **settings: Any,
+    **settings: object,
 ) -> str:
     """Write which examples are on the slices of a report, for another tool.
 

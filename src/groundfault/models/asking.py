@@ -52,13 +52,18 @@ class QuestionSettings(_Settings, total=False):
     repeat: int
 
 
-class AskOptions(_Settings, total=False):
-    """Options of `ask` except seed and repeat; `ask_async` describes them."""
+class CallOptions(_Settings, total=False):
+    """Options of `ask` except seed, repeat, record and progress; `ask_async` describes them."""
 
-    record: str | Path | Record | None
     concurrency: int
     timeout: float
     retries: int
+
+
+class AskOptions(CallOptions, total=False):
+    """Options of `ask` except seed and repeat."""
+
+    record: str | Path | Record | None
     progress: Callable[[str], object] | None
 
 

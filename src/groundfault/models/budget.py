@@ -7,17 +7,21 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypedDict, TypeVar
 
 from groundfault.base.progress import listener
 from groundfault.errors import PlanError
 from groundfault.models import replies
+from groundfault.models.asking import AskOptions
 from groundfault.models.question import Question, Response
 from groundfault.models.record import Record
 from groundfault.models.replies import ModelRequest, Reply
 from groundfault.models.target import Target
 
 T = TypeVar("T")
+
+MAX_CALLS = 5_000
+"""Default of the largest number of calls."""
 
 _BYTES = 4  # of UTF-8 for one token, about
 
@@ -112,6 +116,15 @@ def _check_prices(prices: tuple[float, float] | None) -> None:
         raise PlanError("a price (--price) is at least 0 dollars for a million tokens")
 
 
+class BudgetSettings(TypedDict, total=False):
+    """Settings of a `CallBudget`, which describes them."""
+
+    max_calls: int
+    record: str | Path | Record | None
+    prices: tuple[float, float] | None
+    announce: Callable[[str], object] | None
+
+
 @dataclass
 class CallBudget:
     """Asks models within a number of calls, and announces the cost of each batch before asking it.
@@ -132,11 +145,11 @@ class CallBudget:
         Calls made so far.
     """
 
-    max_calls: int
+    max_calls: int = MAX_CALLS
     record: str | Path | Record | None = None
     prices: tuple[float, float] | None = None
     announce: Callable[[str], object] | None = None
-    options: dict[str, Any] = field(default_factory=dict)
+    options: AskOptions = field(default_factory=AskOptions)
     calls: int = 0
 
     def __post_init__(self) -> None:
@@ -178,7 +191,8 @@ class CallBudget:
             raise PlanError(f"{words}; that is more than {few}: {advice}")
         listener(self.announce)(words)
         bounded = _BoundedTarget(target, self)
-        return replies.ask_for(bounded, requests, record=self.record, **self.options)
+        options: AskOptions = {**self.options, "record": self.record}
+        return replies.ask_for(bounded, requests, **options)
 
 
 @dataclass

@@ -45,7 +45,7 @@ class InspectModel:
     because `groundfault.models.ask` retries and records.
     """
 
-    def __init__(self, model: str, **options: Any) -> None:
+    def __init__(self, model: str, **options: object) -> None:
         with require_extra("this target needs Inspect: pip install 'groundfault[inspect]'"):
             from inspect_ai.model import GenerateConfig, get_model
         self._local = model.startswith("hf/")
@@ -170,7 +170,7 @@ class InspectModel:
         return replace(response, logprobs=kept, usage={}, finish="stop" if ends or short else "")
 
 
-def hugging_face(path: str, **options: Any) -> InspectModel:
+def hugging_face(path: str, **options: object) -> InspectModel:
     """Return a Hugging Face model on this machine, from a folder or the Hub.
 
     Options as in Inspect.

@@ -196,9 +196,19 @@ class Response:
     asked: str = ""
 
     @classmethod
-    def failed(cls, error: str, **more: Any) -> Response:
+    def failed(
+        cls,
+        error: str,
+        *,
+        raw: str = "",
+        finish: str = "",
+        again: bool = False,
+        fatal: bool = False,
+        after: float | None = None,
+    ) -> Response:
         """Make a response without an answer, because of a failure outside the model."""
-        return cls(None, error=" ".join(error.split())[:500], **more)
+        why = " ".join(error.split())[:500]
+        return cls(None, finish, error=why, raw=raw, again=again, fatal=fatal, after=after)
 
     def without(self, secrets: Iterable[str]) -> Response:
         """Return the response without these secrets, which servers repeat.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from groundfault.base.registry import open_registry
 from groundfault.errors import PlanError
@@ -36,7 +36,7 @@ class Target(Protocol):
         ...
 
 
-def get(name: str | Target, **options: Any) -> Target:
+def get(name: str | Target, **options: object) -> Target:
     """Return the target with a name, such as ``openai/gpt-4o-mini`` or ``replay:calls.jsonl``.
 
     Parameters

@@ -304,7 +304,7 @@ class Drawing:
     def _place(self, x: float, y: float) -> tuple[float, float]:
         return self.width * self.x.share(x), self.height * (1 - self.y.share(y))
 
-    def _add(self, kind: str, **attributes: Any) -> None:
+    def _add(self, kind: str, **attributes: str | float) -> None:
         self._marks.append(_make(kind, **attributes))
 
     def _measure_names(self) -> float:
@@ -360,7 +360,7 @@ class Drawing:
         return rows
 
 
-def _make(kind: str, **attributes: Any) -> Element:
+def _make(kind: str, **attributes: str | float) -> Element:
     return Element(
         kind,
         {

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from msgspec import Struct, convert
@@ -56,7 +55,7 @@ class CodeStore(Store):
 
     kind = Note
 
-    def write(self, act: str, **body: Any) -> Event:
+    def write(self, act: str, **body: object) -> Event:
         """Record a change of the codebook."""
         return self._ledger.append(CODEBOOK, {"audit": self.audit, "act": act, **body})
 

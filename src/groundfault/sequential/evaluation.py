@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 from weakref import WeakValueDictionary
 
 from groundfault.errors import InputError, require_extra
 from groundfault.sequential.pool import Pool
 from groundfault.sequential.record import ASKED, TOLD, AuditEvent
-from groundfault.sequential.session import SequentialAudit
+from groundfault.sequential.session import AuditSettings, SequentialAudit
 
 if TYPE_CHECKING:
     from inspect_ai.dataset import MemoryDataset, Sample
@@ -74,7 +74,7 @@ class StopEarly:
         groups: Sequence[str] = (),
         scorer: str | None = None,
         policy: str | None = None,
-        **settings: Any,
+        **settings: Unpack[AuditSettings],
     ) -> None:
         with require_extra(
             "to stop an Inspect evaluation needs Inspect: pip install 'groundfault[inspect]'"

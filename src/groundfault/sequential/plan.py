@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import chain
 from math import ceil
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 import numpy as np
 
@@ -349,6 +349,24 @@ class SequentialPlan:
         The audit's own draws are those of `groundfault.sequential.draws`.
         """
         return stream(self.seed or 0, purpose, counter)
+
+
+class FurtherSettings(TypedDict, total=False):
+    """Settings of a `SequentialPlan` that are seldom needed."""
+
+    claim: ClaimName | None
+    sampling: Sampling
+    epsilon: float | None
+    warm_up: int | None
+    alternative: float | None
+    grid: Sequence[float] | None
+    auditor_alternative: float | None
+    auditor_grid: Sequence[float] | None
+    eta: float | None
+    shares: Shares | None
+    idle_mass: bool | None
+    model: str
+    prior: Mapping[str, float] | None
 
 
 def _keep_odds(point: float, threshold: float) -> float:

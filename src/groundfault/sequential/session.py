@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import exp, inf, log
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import msgspec
 import numpy as np
@@ -20,7 +20,7 @@ from groundfault.sequential.certificate import Certificate, GroupCount
 from groundfault.sequential.claims import Claim, LabelCounts
 from groundfault.sequential.draws import Draws, read_draws
 from groundfault.sequential.labelling import EventKinds, RecordedSession
-from groundfault.sequential.plan import SequentialPlan
+from groundfault.sequential.plan import FurtherSettings, SequentialPlan
 from groundfault.sequential.policies import Policy, Query
 from groundfault.sequential.pool import ALL, Pool
 from groundfault.sequential.record import (
@@ -36,6 +36,18 @@ from groundfault.sequential.record import (
     write_pair,
 )
 from groundfault.sequential.two_null_test import EProcessPair, ModelWealth, TwoNullTest, Verdict
+
+
+class AuditSettings(FurtherSettings, total=False):
+    """Settings of a `SequentialAudit` beside the threshold and the policy."""
+
+    budget: int | None
+    burn_in: int
+    alpha: float
+    bet: str | Sequence[str] | None
+    seed: int | None
+    ledger: LedgerChoice
+    reopen: str | None
 
 
 class SequentialAudit(RecordedSession[Verdict]):
@@ -111,15 +123,15 @@ class SequentialAudit(RecordedSession[Verdict]):
         seed: int | None = None,
         ledger: LedgerChoice = None,
         reopen: str | None = None,
-        **settings: Any,
+        **settings: Unpack[FurtherSettings],
     ) -> None:
         # a policy knows how many draws it needs before it can claim anything
         sampler = policies.get(policy) if isinstance(policy, str) else policy
         if settings.get("warm_up") is None:
             settings["warm_up"] = getattr(sampler, "warm_up", 0)
-        settings |= {"threshold": threshold, "budget": budget, "burn_in": burn_in, "alpha": alpha}
-        settings |= {"policy": sampler.name, "bet": bet, "seed": seed}
-        plan = SequentialPlan.from_settings(settings)
+        first = {"threshold": threshold, "budget": budget, "burn_in": burn_in, "alpha": alpha}
+        last = {"policy": sampler.name, "bet": bet, "seed": seed}
+        plan = SequentialPlan.from_settings({**settings, **first, **last})
         self._begin(pool, plan, sampler, ledger, reopen)
 
     @classmethod

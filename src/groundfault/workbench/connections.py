@@ -24,12 +24,9 @@ class BoundedProtocol(H11Protocol):
     as long as its sender likes.
     """
 
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        self._timers: dict[str, asyncio.TimerHandle] = {}
-
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection; one too many is closed at once."""
+        self._timers: dict[str, asyncio.TimerHandle] = {}
         super().connection_made(transport)
         if len(self.connections) > MAX_CONNECTIONS:
             transport.abort()

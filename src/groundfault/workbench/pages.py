@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.concurrency import run_in_threadpool
@@ -42,7 +42,7 @@ def bench_of(request: Request) -> OpenedReport:
 
 
 def show_page(
-    request: Request, template: str, *, status: int = 200, **content: Any
+    request: Request, template: str, *, status: int = 200, **content: object
 ) -> HTMLResponse:
     """Return a page, or a part of one, from a template.
 
@@ -70,7 +70,7 @@ def send_json(text: str, name: str) -> Response:
     return Response(text, media_type="application/json", headers=headers)
 
 
-def make_link(request: Request, path: str, **query: Any) -> str:
+def make_link(request: Request, path: str, **query: object) -> str:
     """Return an address of the workbench, behind a proxy too; None and empty values are left out.
 
     Parameters
