@@ -125,7 +125,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
     "wide.json": (text("\ufeff{}".encode("utf-16-le")), "UTF-16"),
     "empty.eval": (text(b""), "is empty"),
     "pipe.eval": (os.mkfifo, "neither a file nor a folder"),
-    "folder.eval": (Path.mkdir, "no log that a reader knows"),
+    "folder.eval": (Path.mkdir, "no log of a known tool"),
     "loop.eval": (lambda path: path.symlink_to(path), "does not exist"),
 }
 

@@ -109,7 +109,7 @@ def test_texts_that_differ_by_form_or_by_little_are_copies() -> None:
         joined, Plan(judge="holm"), [Candidate("long", "words > 30")], modes=False, ledger=False
     )
     assert audited.findings[0].full.on + audited.findings[0].full.off == 100
-    assert audited.hints[0].startswith("100 of 200 examples repeat another under a new id")
+    assert audited.hints[0].startswith("100 of 200 examples repeat another one")
     # a case takes --group only when it is begun
     assert audited.hints[0].endswith(
         "if they are no copies, add --group id (of a case, to case new)"
@@ -166,7 +166,7 @@ def test_each_can_be_taken_for_a_unit() -> None:
     )
     np.testing.assert_array_equal(plain, same)
     report = audit(evidence, Plan(judge="holm"), modes=False, ledger=False)
-    assert not any("repeat another" in hint for hint in report.hints)
+    assert not any("repeat another one" in hint for hint in report.hints)
 
 
 def with_group(evidence: Evidence) -> Roles:

@@ -121,7 +121,7 @@ def test_of_a_judge_that_does_not_say_what_it_asks_for_nothing_is_corrected_or_p
     report = assemble(results)
     assert report.minimum_detectable_lift is None
     assert report.power.minimum_detectable_lift == {}
-    assert "does not say what it asks for" in report.conclusion
+    assert "does not state its bar" in report.conclusion
     assert "selected" in report.confirmed[0].sentence
 
 

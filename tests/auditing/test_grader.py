@@ -53,7 +53,7 @@ def test_a_length_that_matters_among_like_questions_is_evidence() -> None:
         assert one.lift_within > 0.1
         assert one.p is not None
         assert one.p < 0.1
-    assert "matters among examples of like difficulty (response_chars" in Outline(result).instrument
+    assert "also where examples are equally hard (response_chars" in Outline(result).instrument
     assert not any("describe the answers and not the examples" in hint for hint in result.hints)
 
 

@@ -42,8 +42,8 @@ def test_the_level_that_is_spent_is_the_one_of_the_judge() -> None:
 
 def test_levels_add_up_over_looks() -> None:
     assert describe_looks([HOLM, HOLM, HOLM], 3) == (
-        "family-wise error at most 30% over the 3 looks at these outcomes, if none was chosen by "
-        "what an earlier one showed"
+        "family-wise error at most 30% over the 3 looks at these outcomes, if no look was "
+        "chosen by the result of an earlier one"
     )
     assert "at most 3.3% over the 3 looks" in describe_looks([Look("holm", 0.011)] * 3, 3)
 
@@ -51,7 +51,7 @@ def test_levels_add_up_over_looks() -> None:
 def test_a_false_discovery_rate_is_what_unlike_looks_share() -> None:
     assert describe_looks([HOLM, BH], 2) == (
         "false discovery rate at most 15% over the 2 looks at these outcomes, if candidates "
-        "depend positively and if none was chosen by what an earlier one showed"
+        "depend positively and if no look was chosen by the result of an earlier one"
     )
 
 
@@ -95,7 +95,10 @@ def test_a_report_states_the_level_over_all_openings(tmp_path: Path) -> None:
         reason = f"seed {seed}" if seed else None
         report = groundfault.audit(evidence, plan, ledger=place, reopen=reason, modes=False)
         reports.append(report)
-    assert reports[0].guarantee == "family-wise error at most 10% over what reached the holdout"
+    assert (
+        reports[0].guarantee
+        == "family-wise error at most 10% over the candidates tested on the holdout"
+    )
     assert "at most 30% over the 3 looks" in reports[2].guarantee
     assert "no error rate is guaranteed any more, after 10 looks" in reports[9].guarantee
     for report in (reports[0], reports[2], reports[9]):

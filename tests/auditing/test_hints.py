@@ -21,7 +21,7 @@ def test_a_plain_audit_has_no_hint() -> None:
 
 def test_a_window_through_a_candidate_is_pointed_out() -> None:
     _, (hint,) = write_hints(make_planted_results(Plan(judge="janus", prevalence=("0.1", "0.4"))))
-    assert "of the edge of the prevalence window [0.1, 0.4]" in hint
+    assert "near the edge of the window [0.1, 0.4]" in hint
 
 
 def test_rare_errors_are_pointed_out() -> None:
@@ -110,9 +110,11 @@ def hints(candidates: list[Candidate] | None = None, **roles: list[str]) -> list
 
 def test_what_predicts_most_of_the_outcome_is_asked_about_first() -> None:
     first = hints()[0]
-    assert first.startswith("\"flag\" predicts 87% of the rarer outcome: was 'flag' known before")
-    assert "--allow-leakage says so; if not, --post-outcome" in first
-    assert not any("was 'flag'" in hint for hint in hints(allow_leakage=["flag"]))
+    assert first.startswith("flag: this rule predicts 87% of the rarer outcome")
+    assert first.endswith(
+        "If 'flag' existed before the answer, add --allow-leakage flag; if not, --post-outcome flag"
+    )
+    assert not any("If 'flag'" in hint for hint in hints(allow_leakage=["flag"]))
 
 
 def test_columns_taken_by_their_names_are_listed_once() -> None:
@@ -121,7 +123,7 @@ def test_columns_taken_by_their_names_are_listed_once() -> None:
         "'prediction', 'n_turns', 'response_chars' (measured with it) and "
         "'feedback' (follows from it)"
     ) in hint
-    assert "--allow-leakage uses one that was known before the answer" in hint
+    assert "to use one that existed before the answer, add --allow-leakage COLUMN" in hint
     assert "groundfault check" in hint
 
 

@@ -77,7 +77,11 @@ def test_numbers() -> None:
     assert messages.format_points(None) == "undefined"
     assert messages.format_points(-0.125) == "−12"
     assert [messages.format_points(x) for x in (0.0, 0.004, 0.0994)] == ["0", "+0.4", "+9.9"]
-    assert messages.format_p_value(0.00012) == "1.2e-04"
+    assert [*map(messages.equal_p, (0.031, 0.00012, 1e-22))] == [
+        "p = 0.031",
+        "p = 0.0001",
+        "p < 0.0001",
+    ]
     assert messages.format_percent(0.1) == "10%"
 
 

@@ -11,12 +11,13 @@ import polars as pl
 import groundfault
 from groundfault import Evidence
 from groundfault.auditing.failure_modes import tabulate_attributes
+from groundfault.auditing.messages import NEVER_REPEATS, UNNAMED
 from groundfault.auditing.preparation import prepare
 from groundfault.auditing.report_examples import look_up_examples
 from groundfault.render.audit_words import Outline
 from groundfault.render.first_screen import describe_reading
 
-_ODD = "they are ids, codes or of a kind that no rule names"
+_ODD = UNNAMED
 
 
 def columns_of(**columns: list[str]) -> tuple[list[str], dict[str, tuple[str, ...]]]:
@@ -54,12 +55,15 @@ def test_ids_of_several_models_are_no_numbers_and_names_with_commas_are_whole() 
     evidence = Evidence.from_table(table, id="id", outcome="error", model="model")
     columns, unused = tabulate_attributes(prepare(evidence))
     assert columns.columns == ["n"]
-    names = ("number, long", *(f"key{k}" for k in range(7)))
-    assert unused == {_ODD: names}
+    names = {NEVER_REPEATS: ("number, long",), _ODD: tuple(f"key{k}" for k in range(7))}
+    assert unused == names
     for modes in (True, False):
         report = groundfault.audit(evidence, ledger=None, modes=modes)
-        assert report.unused == {_ODD: names}
-        assert "Not used in rules: number, long, key0" in describe_reading(Outline(report))
+        assert report.unused == names
+        assert (
+            "Not used in rules: number, long (numbers that never repeat); key0"
+            in describe_reading(Outline(report))
+        )
 
 
 def test_a_rate_that_changes_with_a_day_a_weekday_or_a_tag_is_named(tmp_path: Path) -> None:

@@ -222,7 +222,7 @@ def test_a_ledger_is_opened_because_the_caller_names_it_and_never_because_a_repo
     monkeypatch.setenv("PGPASSWORD", "a secret")
     monkeypatch.delenv("GROUNDFAULT_LEDGER")
     result = groundfault.verify(tmp_path / "report")
-    assert "no ledger is opened because a report names it" in result.ledger
+    assert "which may be anybody's" in result.ledger
     assert result.verdict == "cannot be verified", result.differences
     with listener, pytest.raises(TimeoutError):
         listener.accept()

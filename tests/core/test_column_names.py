@@ -119,4 +119,4 @@ def test_rows_of_one_key_are_told_apart_by_the_column_that_does() -> None:
     assert say[0] == "the column 'epoch' tells them apart: add --repeat epoch"
     assert say[1] == "the column 'model_name' tells them apart: add --model-column model_name"
     # topic would do by chance, and is named like neither
-    assert "name their column" in say[2]
+    assert "name the column of the models" in say[2]

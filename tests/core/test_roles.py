@@ -66,6 +66,13 @@ def test_a_column_that_is_not_there_is_named(roles: Roles, message: str) -> None
         Evidence.from_frame(FRAME, roles)
 
 
+def test_one_column_has_one_role() -> None:
+    table = pl.DataFrame({"id": [1, 2], "error": [0, 1]})
+    for roles in ({"id": "id", "repeat": "id"}, {"id": "error"}):
+        with pytest.raises(InputError, match="one is named twice: error"):
+            Evidence.from_table(table, outcome="error", **roles)
+
+
 def test_dates_lists_and_structs_give_parts_that_leave_the_hash_as_it_is() -> None:
     start = dt.datetime(2024, 4, 30, 22)
     table = pl.DataFrame(

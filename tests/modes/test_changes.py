@@ -218,6 +218,15 @@ def test_a_graded_change_of_the_mean_is_found() -> None:
     assert [mode.meaning for mode in modes] == ["slice is s3"]
 
 
+def test_a_graded_change_of_one_size_is_found_whole() -> None:
+    rng = np.random.default_rng(1)
+    table = pl.DataFrame({"lang": rng.choice(["de", "fr", "en"], 600), "n": rng.permutation(600)})
+    on = (table["lang"] == "fr").to_numpy()
+    first = rng.uniform(0.1, 0.5, 600).round(2)
+    modes, _, _ = find_changes(table, np.stack([first, first + 0.25 * on]))
+    assert [mode.meaning for mode in modes] == ["lang is fr"]
+
+
 def test_rules_that_were_picked_by_outcomes_pay_for_all_they_were_picked_from() -> None:
     rng = np.random.default_rng(7)
     on = rng.random(400) < 0.2

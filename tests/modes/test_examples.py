@@ -15,6 +15,7 @@ from groundfault.errors import InputError
 from groundfault.modes.examples import (
     LONGEST,
     add_examples,
+    find_failures,
     find_text_columns,
     split_conditions,
 )
@@ -250,3 +251,24 @@ def test_a_mode_holds_for_tables_whose_columns_are_still_whole(
     assert mode.holds(table).to_list() == expected
     with pytest.raises(InputError, match="does not have"):
         mode.holds(table.select(other="when"))
+
+
+def test_losses_of_one_size_are_failures_and_no_loss_is_none() -> None:
+    inside = np.array([True, True, False])
+    assert find_failures(np.array([0.3, 0.3, 0.0]), inside).tolist() == [True, True, False]
+    assert not find_failures(np.zeros(3), inside).any()
+
+
+def test_without_texts_the_columns_of_the_rule_are_shown_first() -> None:
+    table = pl.DataFrame(
+        {
+            "id": [f"e{i}" for i in range(40)],
+            **{f"x{i}": [f"v{(j + i) % 3}" for j in range(40)] for i in range(5)},
+            "lang": ["de", "fr"] * 20,
+            "error": [1, 0] * 20,
+        }
+    )
+    evidence, columns = evidence_of(table), table.drop("id", "error")
+    losses = average_losses(evidence)
+    (mode,) = add_examples([make_mode("lang = 'de'")], columns, evidence, losses)
+    assert [*mode.sample[0].texts] == ["lang", "x0", "x1"]

@@ -276,3 +276,15 @@ def test_masks_do_not_depend_on_the_layout() -> None:
 
 def test_of_no_words_none_is_named() -> None:
     assert (~LANGUAGE.list_named(np.array([], dtype=np.intp))).shape == (0,)
+
+
+def test_a_set_of_conditions_says_their_common_words_once() -> None:
+    language = make_language()
+    said = {one.meaning: i for i, one in enumerate(language.literals)}
+    words = tuple(said[f'prompt has the word "{word}"'] for word in ("apple", "cloud", "stone"))
+    (meaning,) = language.conditions(ModeRule((words,), "words"))
+    assert meaning == 'prompt has the word "apple", "cloud" or "stone"'
+    mixed = (said["hard"], words[0]) if "hard" in said else words[:1]
+    assert language.conditions(ModeRule((mixed,), "words"))[0].endswith(
+        'prompt has the word "apple"'
+    )

@@ -346,7 +346,7 @@ def test_sources_are_files_folders_and_patterns(desk: Path):
         with pytest.raises(InputError, match=message):
             Evidence.from_logs(source)
     Path("x.txt").write_text("words")
-    with pytest.raises(InputError, match="is no log that a reader knows"):
+    with pytest.raises(InputError, match="is not a log of a known tool"):
         Evidence.from_logs("x.txt")
     with pytest.raises(PlanError, match="no reader is named 'x'"):
         Evidence.from_logs("runs", reader="x")

@@ -86,7 +86,7 @@ def test_it_is_short_for_one_model_and_for_ten(models: int) -> None:
         "Examples 500",
         "Failure rate",
         "Read correct as 1, incorrect as 0, and 1 is a pass.",
-        "Not used in rules: serial." if models == 1 else "Models 10",
+        "Not used in rules: serial (ids or" if models == 1 else "Models 10",
         "· question: Question",
         "The chance of a false mode in this list is at most 10%",
         "next: groundfault open out",
@@ -150,8 +150,23 @@ def test_examples_without_texts_show_attributes_and_left_out_columns_a_reason() 
     table = pl.DataFrame({**columns, "error": rng.integers(0, 2, n)})
     report = groundfault.audit(Evidence.from_table(table, outcome="error"), ledger=None)
     text = " ".join(printed(report).split())
-    assert "Not used in rules: row; turns (they hold or describe the model's answer)." in text
+    assert (
+        "rules: turns (they hold or describe the model's answer); row (numbers that never repeat)"
+        in text
+    )
     assert re.search(r"For example \d+ · lang: (de|en) · turns: \d", text)
+
+
+def test_graded_losses_have_a_mean_and_no_failure_rate() -> None:
+    rng = np.random.default_rng(0)
+    langs = rng.choice(["de", "en", "fr"], 400)
+    losses = np.where(langs == "de", 0.5, 0.2) + rng.uniform(-0.2, 0.2, 400).round(3)
+    table = pl.DataFrame({"lang": langs, "loss": losses})
+    report = groundfault.audit(Evidence.from_table(table, outcome="loss"), ledger=None)
+    for text in (printed(report), report.to_markdown()):
+        assert re.search(r"1 failure mode covers \d\d% of the loss", text)
+        assert re.search(r"Mean loss:? 0\.\d\d\b", text), text
+        assert "Failure rate" not in text.partition("Method")[0][:400]
 
 
 def test_attributes_are_told_whole_and_which_way_outcomes_are_read() -> None:
@@ -161,7 +176,7 @@ def test_attributes_are_told_whole_and_which_way_outcomes_are_read() -> None:
     table = pl.DataFrame({**columns, "outcome": [int(h) for h in hard]})
     report = groundfault.audit(Evidence.from_table(table, outcome="outcome"), ledger=None)
     text = " ".join(printed(report).split())
-    assert re.search(r" · size: \d · sent: 2026-\d\d-\d\d ", text)
+    assert re.search(r" · sent: 2026-\d\d-\d\d · size: \d", text)
     assert "Read 1 in outcome as a failure; if it is a pass: --positive-is-good." in text
     assert "Read 1" not in printed(audit())
 
@@ -201,7 +216,7 @@ def test_how_outcomes_were_read_is_said_without_a_search_too() -> None:
     assert report.manifest.grading == "correct as 1, incorrect as 0, and 1 is a pass"
     for text in (printed(report), Page(html(make_page(report))).text, report.to_markdown()):
         assert "Read correct as 1, incorrect as 0, and 1 is a pass." in text
-        assert "Not used in rules: serial." in text
+        assert "Not used in rules: serial (ids or rare values)." in text
 
 
 def test_a_held_out_failure_is_shown_by_nothing() -> None:

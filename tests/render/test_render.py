@@ -289,7 +289,7 @@ def test_nothing_found_is_an_answer(nothing: Report) -> None:
     assert markdown(nothing).startswith("# No reportable finding\n")
     assert printed(nothing).startswith("No reportable finding")
     assert least in " ".join(printed(nothing).split())
-    assert "opening not recorded: no ledger" in page.text.lower()
+    assert "this look is not recorded: no ledger" in page.text.lower()
 
 
 def test_judge_without_holdout_claims_none() -> None:
@@ -297,7 +297,7 @@ def test_judge_without_holdout_claims_none() -> None:
     assert [f.name for f in report.confirmed] == ["f0"]
     text = Page(html(report)).text
     assert [figure.name for figure in figures(report)] == ["slices"]
-    assert "Nothing was held out" in text
+    assert "No holdout" in text
     assert "Discovery (selected)" not in text
     assert "discovery*" not in printed(report)
 

@@ -83,7 +83,7 @@ def test_words_of_the_page_are_those_of_the_report(
         assert rule["blocks"]
     said = str(file.report["record"])
     assert "All 120 rows, with their outcomes; nothing was held out." in said
-    assert "['ledger', 'passed', 'it is unbroken and holds this opening']" in said
+    assert "['ledger', 'passed', 'it is unbroken and records this look']" in said
     assert "['files', 'passed'," in said
     assert Report.load(report).hashes.plan in said
 

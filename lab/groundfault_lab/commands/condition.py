@@ -15,7 +15,7 @@ from groundfault.cli.settings import Count, Flag, call, own_options
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError
 from groundfault.render.page import Number, Words, tabulate
-from groundfault.render.words import equal_p
+from groundfault.render.words import p_value
 from groundfault.stats import bits, multiple
 
 
@@ -91,8 +91,8 @@ def condition(
         Words("rule", lambda row: row["rule"]),
         Number("fails, on", lambda row: _share(row["on"])),
         Number("off", lambda row: _share(row["off"])),
-        Number("p", lambda row: equal_p(row["p"])),
-        Number("adjusted", lambda row: equal_p(row["p_adjusted"])),
+        Number("p", lambda row: p_value(row["p"])),
+        Number("adjusted", lambda row: p_value(row["p_adjusted"])),
         Words("", lambda row: "confirmed" if row["confirmed"] else ""),
     )
     content = {"given": list(given), "draws": draws, "alpha": alpha, "tests": rows}

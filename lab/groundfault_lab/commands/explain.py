@@ -7,6 +7,7 @@ from typing import Annotated
 
 import click
 
+from groundfault.auditing.messages import equal_p
 from groundfault.base.progress import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import Options, command
@@ -14,7 +15,7 @@ from groundfault.cli.output import Result
 from groundfault.cli.reading import read_evidence, read_values, split_names
 from groundfault.cli.settings import Count, Flag, Whole, own_options
 from groundfault.core.plan import Plan
-from groundfault.render.words import capital, equal_p, listing, plural
+from groundfault.render.words import capital, listing, plural
 from groundfault_lab.language import DEFAULT
 from groundfault_lab.language.explain import (
     MIN_TEXTS,
@@ -160,7 +161,7 @@ def _worth(p: float | None, level: float) -> str:
     if p is None:
         return ""
 
-    return f" (p {equal_p(p)}{': what chance gives' if p > level else ''})"
+    return f" ({equal_p(p)}{': what chance gives' if p > level else ''})"
 
 
 def _instead(finder: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from groundfault.auditing.messages import equal_p
 from groundfault.render import words
 from groundfault.render.agreement_table import REVIEWED, tabulate_agreement
 from groundfault.render.drawing import Colour, Drawing, Figure, Scale, make_stairs
@@ -171,7 +172,7 @@ def compare(summary: Summary, policy: str, model: str | None) -> str:
     if difference.interval:
         low, high = difference.interval
         numbers += f" (95% interval {words.signed(low)} to {words.signed(high)}, Student's)"
-    numbers += f", p {words.equal_p(difference.p)}, {words.plural(len(difference.seeds), 'seed')}"
+    numbers += f", {equal_p(difference.p)}, {words.plural(len(difference.seeds), 'seed')}"
     if difference.p <= LEVEL:
         more = "more" if difference.mean > 0 else "fewer"
         sentence = (

@@ -322,7 +322,7 @@ def _say_why_unknown(results: AuditResults) -> str:
         return f"no candidate could be tested{why}"
     if results.bar is not None:
         return "all outcomes are alike"
-    return f"the judge {results.audit.judge.name} does not say what it asks for"
+    return f"the judge {results.audit.judge.name} does not state its bar"
 
 
 def _detectable_lifts(results: AuditResults) -> dict[float, float | None]:

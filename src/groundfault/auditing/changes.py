@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from groundfault.auditing.detectable import ChangeDesign
 from groundfault.auditing.messages import (
     describe_guarantee,
-    format_p_value,
+    equal_p,
     format_percent,
     format_points,
 )
@@ -160,7 +160,7 @@ def _tell_confirmed(
         interval += f"; corrected for that {format_points(corrected.effect)}"
     if ends:
         interval += f", {level} interval {format_points(ends[0])} to {format_points(ends[1])}"
-    chance = "" if cell.p_adjusted is None else f"; adjusted p = {format_p_value(cell.p_adjusted)}"
+    chance = "" if cell.p_adjusted is None else f"; adjusted {equal_p(cell.p_adjusted)}"
     rest = ""
     if contrast is not None:
         differs = "differs from" if contrast.differs else "cannot be told from"

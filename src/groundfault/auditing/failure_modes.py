@@ -15,7 +15,7 @@ from groundfault import judges
 from groundfault.auditing.changes import search_changes
 from groundfault.auditing.column_timing import LEAK, OPTIONS, Timing, measure_rules
 from groundfault.auditing.counted_audit import CountedAudit
-from groundfault.auditing.messages import UNNAMED
+from groundfault.auditing.messages import NEVER_REPEATS, UNNAMED
 from groundfault.auditing.prepared_audit import PreparedAudit, tabulate_units
 from groundfault.auditing.report_schema import DecidingColumn
 from groundfault.auditing.results import NamedModes
@@ -264,7 +264,8 @@ def choose_columns(audit: PreparedAudit) -> tuple[list[str], dict[str, tuple[str
         f"they predict over {LEAK:.0%} of the rarer outcome": _without(later, by_name),
         f"they say how an answer was scored, {_BY_NAME}": by_name,
         "they differ between the answers to one example": evidence.differing,
-        UNNAMED: odd,
+        NEVER_REPEATS: [name for name in odd if frame[name].dtype.is_numeric()],
+        UNNAMED: [name for name in odd if not frame[name].dtype.is_numeric()],
     }
     return used, {reason: tuple(columns) for reason, columns in reasons.items() if columns}
 

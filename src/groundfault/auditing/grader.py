@@ -36,7 +36,7 @@ _ONE_ANSWER = 0.5
 
 _CUT = re.compile(r"length|max_?tokens|truncat|limit|cut", re.IGNORECASE)
 _CUT_OFF = "answers that were cut off or not parsed"
-_LIKE = "answers of a form or length that matters among examples of like difficulty"
+_LIKE = "answers of some form or length, also where examples are equally hard"
 _FORM = "differs from the target in form alone"
 
 
@@ -96,8 +96,8 @@ def write_grader_hint(
     if names and evidence is not None and not evidence:
         yield (
             f"these findings describe the answers and not the examples: {list_some(names, 3)}; "
-            "long answers go with hard questions, and among examples of like difficulty nothing "
-            "here speaks for a fault of the grader, or difficulty is not known"
+            "hard questions get long answers, and equally hard examples show no fault of the "
+            "grader, or difficulty is unknown"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from shlex import quote
 
 import numpy as np
 import polars as pl
@@ -18,6 +19,7 @@ from groundfault.auditing.column_timing import (
 )
 from groundfault.auditing.counted_audit import MAX_JOINT, CountedAudit
 from groundfault.auditing.grouped_evidence import GroupedEvidence
+from groundfault.auditing.messages import equal_p
 from groundfault.auditing.prepared_audit import tabulate_units
 from groundfault.auditing.results import AuditResults
 from groundfault.core.column_names import holds_question
@@ -38,8 +40,7 @@ _PART = re.compile(
 _FAR_APART = 0.2
 """Difference of failure rates from which two parts are hardly one benchmark."""
 _SIZES_DIFFER = (
-    "groups differ in size: only those of like size are permuted, at random, and p-values are "
-    "sampled"
+    "groups differ in size, so p-values come from random permutations among groups of similar size"
 )
 _BY_NAME = "by its name"
 _KNOWN, _LATER = OPTIONS[Timing.KNOWN][1], OPTIONS[Timing.FOLLOWS][1]
@@ -99,18 +100,18 @@ def _about_counts(results: AuditResults) -> Iterator[str]:
     units = "rows" if groups is None else "groups"
     part = f"discovery {units}" if audit.has_holdout else units
     yield (
-        f"counted by {engine}, no row but a sample was read: values, cut points, "
-        f"leaks and examples are of {len(audit.evidence):,} {part} drawn by their ids "
-        f"({audit.sample_rule}), the numbers of findings of all {units}"
+        f"{engine} counted all {units} for the numbers of findings; values, cut points, leaks and "
+        f"examples come from a sample of {len(audit.evidence):,} {part} drawn by their ids "
+        f"({audit.sample_rule})"
     )
     if groups is None:
-        yield "each row is taken for an example of its own, and copies were not looked for"
+        yield "each row counts as an example of its own, and copies were not looked for"
     else:
         yield from _about_groups(results, groups)
     if sum(verdict is Verdict.CONFIRMED for verdict in results.ruling.verdicts) > MAX_JOINT:
         yield f"more than {MAX_JOINT} findings are confirmed: those that overlap are not grouped"
     if results.full.denominator != 1 or results.full.strata is not None:
-        yield "of graded losses, findings that overlap are not grouped"
+        yield "losses are graded, so findings that overlap are not grouped"
     if audit.disagreements:
         names = ", ".join(f"{name} ({how})" for name, how in audit.disagreements.items())
         yield f"{engine} disagrees with groundfault: {names}"
@@ -118,8 +119,8 @@ def _about_counts(results: AuditResults) -> Iterator[str]:
 
 def _about_groups(results: AuditResults, groups: GroupedEvidence) -> Iterator[str]:
     yield (
-        f"{groups.source.counter.name} made one row of each group, in temporary files that polars "
-        "counted in; copies were not looked for"
+        f"{groups.source.counter.name} made one row of each group in temporary files, and polars "
+        "counted them; copies were not looked for"
     )
     hidden = {groups.source.roles.id, *groups.source.roles.ignore}
     names = [name for name in groups.varying if name not in hidden]
@@ -150,19 +151,19 @@ def _about_copies(results: AuditResults) -> Iterator[str]:
             else f"; if they are no copies, add --group {ids} (of a case, to case new)"
         )
         yield (
-            f"{examples - evidence.unit_count} of {examples} examples repeat another under a new "
-            f"id, exactly or nearly: copies count once, so {evidence.unit_count} examples are left"
-            f"{overrule}"
+            f"{examples - evidence.unit_count} of {examples} examples repeat another one, exactly "
+            f"or nearly, under a new id: copies count once, so {evidence.unit_count} examples are "
+            f"left{overrule}"
         )
 
 
 def _about_order(results: AuditResults) -> Iterator[str]:
     test = find_runs(results.audit.evidence, results.losses)
     if test is not None:
-        p = "< 0.0001" if test.p < 0.0001 else f"= {test.p:.1g}"
         yield (
-            f"failures cluster in the order of ids (p {p}): if neighbouring rows belong together, "
-            f"as questions on one text do, {NO_LEVEL}; name the group of each row: --group COLUMN"
+            f"failures cluster in the order of ids ({equal_p(test.p)}): if neighbouring rows "
+            f"belong together, as questions on one text do, {NO_LEVEL}; name the group of each "
+            "row: --group COLUMN"
         )
 
 
@@ -219,6 +220,7 @@ def _about_suspects(results: AuditResults) -> Iterator[str]:
     allowed = audit.evidence.roles.trusted
     rules = [mode.rule for mode in named.modes if mode.source == "modes"]
     shares = {rule: named.shares[rule] for rule in rules}
+    meanings = {mode.rule: mode.meaning for mode in named.modes}
     columns_of = {rule: Rule.parse(rule).columns for rule in rules}
     for h, verdict in enumerate(results.ruling.verdicts):
         place = h // len(audit.outcomes)
@@ -227,15 +229,19 @@ def _about_suspects(results: AuditResults) -> Iterator[str]:
             # a fitted column is named by a hash: the columns it reads may follow the answer
             is_fitted = candidate.fitted_column is not None
             rule = repr(candidate.name) if is_fitted else candidate.parsed.sql
+            meanings.setdefault(rule, candidate.meaning)
             shares[rule], columns_of[rule] = float(audit.rule_shares[place]), candidate.columns
     for rule, share in shares.items():
         doubtful = [name for name in columns_of[rule] if name not in allowed]
         columns = [name for name in doubtful if not holds_question(name)]
         if SUSPECT <= share < LEAK and columns:
-            names = _quote_names(columns)
+            flags = {
+                one: " ".join(f"{one} {quote(c)}" for c in columns) for one in (_KNOWN, _LATER)
+            }
             yield (
-                f"{rule} {describe_share(share)}: was {names} {Timing.KNOWN}? {_KNOWN} says so; "
-                f"if not, {_LATER} leaves it out"
+                f"{meanings[rule]}: this rule {describe_share(share)}, as a column does that was "
+                f"made from the score. If {_quote_names(columns)} existed before the answer, add "
+                f"{flags[_KNOWN]}; if not, {flags[_LATER]}"
             )
 
 
@@ -245,16 +251,16 @@ def _about_leaving_out(results: AuditResults) -> Iterator[str]:
     headline = {one.column for one in results.named.deciding}
     if leaks := [name for name in audit.leaks if name not in headline]:
         yield (
-            f"left out, because they predict over {LEAK:.0%} of the rarer outcome: "
-            f"{_quote_names(leaks)}; {_KNOWN} uses a column all the same, {_LATER} declares "
-            "that it follows from the outcome"
+            f"left out, because they predict over {LEAK:.0%} of the rarer outcome, as columns made "
+            f"from the score do: {_quote_names(leaks)}; to use one that existed before the answer, "
+            f"add {_KNOWN} COLUMN"
         )
     if audit.leaking_rules:
         names = [audit.library[place].name for place in audit.leaking_rules]
         yield (
-            f"not tested, because they, or one of their conditions, predict over {LEAK:.0%} of the "
-            f"rarer outcome: {_quote_names(names)}; {_KNOWN} for each column that they read "
-            "judges them all the same"
+            f"not tested, because the rule or one of its conditions predicts over {LEAK:.0%} of "
+            f"the rarer outcome: {_quote_names(names)}; to test one, add {_KNOWN} for each of its "
+            "columns"
         )
 
 
@@ -268,9 +274,8 @@ def _about_names(results: AuditResults) -> Iterator[str]:
     ]
     if parts:
         yield (
-            f"not taken to describe the examples, by their names alone: {' and '.join(parts)}; "
-            f"{_KNOWN} uses one that was known before the answer, and groundfault check lists what "
-            "every column is taken for"
+            f"not in rules, by their names alone: {' and '.join(parts)}; to use one that "
+            f"existed before the answer, add {_KNOWN} COLUMN (groundfault check lists all columns)"
         )
 
 
@@ -282,8 +287,8 @@ def _about_later_columns(results: AuditResults) -> Iterator[str]:
     if names:
         columns = sorted(later & {c for one in audit.library for c in one.columns})
         yield (
-            f"about how answers were scored, by the names of the columns {_quote_names(columns)}: "
-            f"{_quote_names(names)}; such a rule may explain failures by failing"
+            f"{_quote_names(names)}: by their names, the columns {_quote_names(columns)} say how "
+            "answers were scored, so such a rule may only restate the score"
         )
 
 
@@ -295,8 +300,8 @@ def _about_fixed_columns(results: AuditResults) -> Iterator[str]:
     if results.audit.plan.within:
         columns = " and ".join(map(repr, results.audit.plan.within))
         yield (
-            f"{columns} held fixed: p-values compare units of the same values only, the "
-            "differences of findings all units"
+            f"{columns} held fixed: p-values compare only units with the same values, differences "
+            "of findings all units"
         )
 
 
@@ -310,7 +315,7 @@ def _about_rare_errors(results: AuditResults) -> Iterator[str]:
     if plan.effect == "risk_difference" and rate < 2 * min_lift:
         yield (
             f"failures are rare ({rate:.1%}), so a difference of {100 * min_lift:g} points may be "
-            "out of reach; effect='risk_ratio' (--effect risk_ratio) asks for a ratio instead"
+            "out of reach; to ask for a ratio instead, add --effect risk_ratio"
         )
 
 
@@ -321,8 +326,8 @@ def _about_unscored_rows(results: AuditResults) -> Iterator[str]:
         rows = ", ".join(f"{n} {status}" for status, n in unscored.items())
         where = "" if isinstance(audit, CountedAudit) else _say_where_unscored(audit.evidence)
         yield (
-            f"{rows}: not scored, and in no failure rate; each finding says whether its verdict "
-            f"depends on them{where}"
+            f"{rows}: not scored, so in no failure rate; each finding says if its verdict depends "
+            f"on them{where}"
         )
 
 
@@ -367,9 +372,9 @@ def _about_prevalence(results: AuditResults) -> Iterator[str]:
     if number:
         low, high = (float(to_fraction(edge)) for edge in results.audit.plan.prevalence or (0, 1))
         yield (
-            f"{number} candidate{'s lie' if number > 1 else ' lies'} within chance of the edge of "
-            f"the prevalence window [{low:g}, {high:g}], and may be tested in one split and not in "
-            "another; --prevalence sets the window"
+            f"{number} candidate{'s match' if number > 1 else ' matches'} a share of the examples "
+            f"near the edge of the window [{low:g}, {high:g}], so another split may not test them; "
+            "--prevalence sets the window"
         )
 
 
@@ -379,15 +384,13 @@ def _about_approximations(results: AuditResults) -> Iterator[str]:
     if results.audit.size_classes is not None:
         yield _SIZES_DIFFER
     elif results.full.denominator != 1:
-        # the hint would be a riddle without its reason
         is_mean = is_pass_or_fail(results.audit.evidence)
         why = "repeated examples were averaged" if is_mean else "losses are graded"
         yield f"{why}, so p-values come from random permutations"
     if results.full.denominator != 1 and results.audit.judge.name == "multisplit-e":
         yield (
-            "multisplit-e takes the losses of a slice to vary as much as the rest: one of the same "
-            "mean that varies more may be confirmed too often; max-t, holm and split-holm allow "
-            "for it (--judge)"
+            "multisplit-e assumes that losses vary as much in a slice as elsewhere: a slice that "
+            "varies more may be confirmed too often; --judge max-t, holm or split-holm allow for it"
         )
 
 

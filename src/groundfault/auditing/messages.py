@@ -26,8 +26,9 @@ NOTHING = "No reportable finding"
 REASONS = tomllib.loads(read_beside(__file__, "reasons.toml"))
 
 
-UNNAMED = "they are ids, codes or of a kind that no rule names"
-"""Reason that rules leave out a column with too little information about many examples."""
+UNNAMED = "ids or rare values, with too few examples of each"
+NEVER_REPEATS = "numbers that never repeat, taken for ids"
+"""Reasons that rules leave out a column with too little information about many examples."""
 
 
 def was_tested(search: ModeSearch | None, findings: Sequence[Finding]) -> bool:
@@ -121,7 +122,7 @@ def _numbers(finding: Finding, plan: Plan) -> str:
     elif cell.interval:
         effect += f"{selected}, {_interval(cell.interval, plan)}"
     p = cell.p_adjusted if cell.p_adjusted is not None else cell.p
-    chance = f"; adjusted p = {format_p_value(p)}" if p is not None else ""
+    chance = f"; adjusted {equal_p(p)}" if p is not None else ""
     shares = (
         f"on {format_errors(cell.on_errors)}/{cell.on}, "
         f"off {format_errors(cell.off_errors)}/{cell.off}"
@@ -144,17 +145,18 @@ def write_mode_sentence(mode: Mode) -> str:
         moved = f"{change.worse} got worse, {change.better} better"
         if mode.is_unpaired:
             moved = f"{format_points(change.difference)} points, like compared with like"
-        before = f"{change.before:g}/{mode.n if change.n_before is None else change.n_before}"
+        n = mode.n if change.n_before is None else change.n_before
+        before, now = f"{change.before:g}/{n}", f"{mode.errors:g}/{mode.n}"
+        if mode.errors % 1 or change.before % 1:
+            before, now = f"a mean loss of {mode.rate_before:.2f}", f"{mode.rate:.2f}"
         return (
-            f"Change: {more} failures when {mode.meaning} (before {before}, now "
-            f"{mode.errors:g}/{mode.n}; {moved}; elsewhere {format_points(change.elsewhere)} "
-            f"points; adjusted p = {format_p_value(p)})."
+            f"Change: {more} failures when {mode.meaning} (before {before}, now {now}; {moved}; "
+            f"elsewhere {format_points(change.elsewhere)} points; adjusted {equal_p(p)})."
         )
     return (
         f"Failure mode{of}: failures are more frequent when {mode.meaning} (inside "
         f"{format_errors(mode.errors)}/{mode.n}, outside "
-        f"{format_errors(mode.errors_outside)}/{mode.n_outside}; adjusted "
-        f"p = {format_p_value(p)})."
+        f"{format_errors(mode.errors_outside)}/{mode.n_outside}; adjusted {equal_p(p)})."
     )
 
 
@@ -212,7 +214,7 @@ def write_deciding(columns: Sequence[str]) -> str:
 
 
 _EXCLUDED = 0.05
-"""Chance of seeing no failure at the excluded rate: Clopper-Pearson's bound at the usual 95 %."""
+"""Chance of seeing no failure at the stated rate: Clopper-Pearson's bound at the usual 95 %."""
 
 
 def write_uniform(losses: Sequence[float], units: int, statuses: Mapping[str, int]) -> str:
@@ -230,7 +232,7 @@ def write_uniform(losses: Sequence[float], units: int, statuses: Mapping[str, in
     Examples
     --------
     >>> write_uniform([0.0, 0.0], 2000, {"scored": 2000})
-    '2,000 of 2,000 passed; with this many, failures above 0.15% are excluded at 95%'
+    '2,000 of 2,000 passed, so at most 0.15% of like examples fail (95% confidence)'
     >>> write_uniform([], 0, {"scored": 0, "refused": 3})
     'Nothing was scored: 3 refused'
     """
@@ -245,11 +247,11 @@ def write_uniform(losses: Sequence[float], units: int, statuses: Mapping[str, in
     rows, unscored = statuses[Status.SCORED], f" ({rest})" if rest else ""
     if low not in (0, 1):
         return f"All {rows:,} outcomes are the same loss, {low:g}{unscored}"
-    did, other = ("failed", "passes") if low else ("passed", "failures")
+    did, other = ("failed", "pass") if low else ("passed", "fail")
     bound = float(f"{1 - _EXCLUDED ** (1 / units):.2g}")
     return (
-        f"{rows:,} of {rows:,} {did}{unscored}; with this many, {other} above "
-        f"{format_percent(bound)} are excluded at {format_percent(1 - _EXCLUDED)}"
+        f"{rows:,} of {rows:,} {did}{unscored}, so at most {format_percent(bound)} of like "
+        f"examples {other} ({format_percent(1 - _EXCLUDED)} confidence)"
     )
 
 
@@ -303,9 +305,9 @@ _WHOLE_POINTS = 9.95
 """Points from which a tenth of one is left out: as rates are written."""
 
 
-def format_p_value(p: float) -> str:
-    """Return a p-value at a readable length."""
-    return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
+def equal_p(p: float) -> str:
+    """Return "p = 0.031", or "p < 0.0001" where more digits tell a reader no more."""
+    return "p < 0.0001" if p < 0.0001 else f"p = {p:.{3 if p >= 0.001 else 4}f}"
 
 
 def format_percent(level: float) -> str:
@@ -325,9 +327,9 @@ def _interval(interval: tuple[float, float], plan: Plan) -> str:
 FAMILY = "family-wise error"
 DISCOVERIES = "false discovery rate"
 
-_HOLDOUT = "what reached the holdout"
+_HOLDOUT = "the candidates tested on the holdout"
 _ALL = "{candidates}"
-_UNCHOSEN = "if none was chosen by what an earlier one showed"
+_UNCHOSEN = "if no look was chosen by the result of an earlier one"
 
 
 class _Rate(NamedTuple):
@@ -341,7 +343,7 @@ class _Rate(NamedTuple):
 # rules that are no judges
 _OTHERS = {"e-holm": _Rate(FAMILY, _HOLDOUT)}
 _NONE = "screened by decoys and repeated on the holdout; no error rate is guaranteed"
-_OWN = "see the judge's own documentation for what a confirmation is worth"
+_OWN = "this judge states no error rate: see its own documentation"
 
 
 def _rate_of(judge: Judge) -> _Rate | None:

@@ -10,7 +10,7 @@ from msgspec import Struct, defstruct, json
 from groundfault.base.holdout_events import Opening
 from groundfault.core.finding import Finding
 from groundfault.core.plan import ALWAYS_SEALED, Plan
-from groundfault.modes.mode import Mode, ModeExample, ModeSearch
+from groundfault.modes.mode import EVERY_MODEL, Mode, ModeExample, ModeSearch
 from groundfault.readers.account import Account
 from groundfault.transcripts.judging import Announcement, Behaviour, RunExcerpt, TranscriptSearch
 
@@ -467,3 +467,11 @@ class ReportData(_Section, frozen=True, kw_only=True):
     unused: dict[str, tuple[str, ...]] = {}
     sample: tuple[ModeExample, ...] = ()
     findings: tuple[Finding, ...]
+
+    @property
+    def is_graded(self) -> bool:
+        """Return whether losses are graded, judged by their sums: a rate is then a mean loss."""
+        cells = [cell for f in self.findings for cell in (f.discovery, f.full)]
+        sums = [errors for cell in cells for errors in (cell.on_errors, cell.off_errors)]
+        sums += [one.errors for one in self.modes if one.outcome != EVERY_MODEL]
+        return not self.averaged and any(errors % 1 for errors in sums)

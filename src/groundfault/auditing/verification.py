@@ -337,6 +337,7 @@ _TEXTS = (
     "averaged",
     "ledger",
     "parts",
+    "uniform",
 )
 _TEXTS_OF_FINDINGS = ("reason", "sentence", "opposite")
 _TEXTS_OF_MODES = ("meaning", "conditions")
@@ -362,7 +363,7 @@ def compare_reports(stated: ReportData, again: ReportData, *, same_version: bool
         absent = {name: None for name in names if getattr(stated, name) is None}
         again = msgspec.structs.replace(again, **absent)
     before, after = (_select_comparable(each, texts=same_version) for each in (stated, again))
-    if not same_version and _is_graded(stated):
+    if not same_version and (stated.is_graded or stated.averaged):
         # their p-values are of another statistic now, and sampled
         before, after = map(_leave_out_p_values, (before, after))
     return list(differences_of(before, after))
@@ -377,6 +378,7 @@ def _select_comparable(data: ReportData, *, texts: bool) -> dict[str, Any]:
         findings = sorted(map(_make_older, findings), key=_rank_older)
     return _leave_out(report, top) | {
         "manifest": _select_of_manifest(report["manifest"], texts=texts),
+        "grader": [_leave_out(one, () if texts else ("basis",)) for one in report["grader"] or ()],
         "findings": findings,
         "modes": [_select_of_mode(mode, texts=texts) for mode in report["modes"]],
         "mode_search": report["mode_search"]
@@ -423,12 +425,6 @@ def _make_older(finding: dict[str, Any]) -> dict[str, Any]:
         "verdict": name_verdict(finding["verdict"]),
         "sensitivity": {key: name_verdict(v) for key, v in finding["sensitivity"].items()},
     }
-
-
-def _is_graded(data: ReportData) -> bool:
-    """Return whether some losses differ from 0 and 1, judged by their sums."""
-    cells = [cell for f in data.findings for cell in (f.discovery, f.full)]
-    return any(not float(x).is_integer() for c in cells for x in (c.on_errors, c.off_errors))
 
 
 def _leave_out_p_values(report: dict[str, Any]) -> dict[str, Any]:

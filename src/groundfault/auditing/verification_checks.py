@@ -106,7 +106,7 @@ def judge_differences(differences: Sequence[str], what: str) -> VerificationChec
     return VerificationCheck(
         "recomputation",
         "failed",
-        f"{count} from what was recomputed",
+        f"{count} from the recomputed one{'s' * (len(differences) != 1)}",
         tuple(differences[:_MAX_DIFFERENCES]),
     )
 
@@ -162,7 +162,7 @@ def check_anchor(files: AnchorFiles, book: Ledger | None, head: str | None) -> V
         return state("failed", str(error))
     what = f"event {anchor.events} of the ledger was signed with {name_key(files.signer)} {time}"
     if book is None:
-        return state("unchecked", f"{what}; name the ledger that has to hold it with --ledger")
+        return state("unchecked", f"{what}; to check it, name the ledger: --ledger FILE")
     try:
         events = book.events()
         book.check()
@@ -172,14 +172,14 @@ def check_anchor(files: AnchorFiles, book: Ledger | None, head: str | None) -> V
     if hashes[anchor.events - 1 : anchor.events] != [anchor.head]:
         return state(
             "failed",
-            f"{what}; {book.place} does not hold it any more: events were erased, the ledger was "
-            "written anew, or it is another one",
+            f"{what}; {book.place} lacks it: events were erased, the ledger was written anew, or "
+            "it is another one",
         )
-    result = f"{what}; {book.place} holds it, and all events before it are as they were then"
+    result = f"{what}; {book.place} has it, and no earlier event has changed since"
     if head in hashes[anchor.events :]:
         result += (
-            f". This result was recorded later, as event {hashes.index(head) + 1}: of what came "
-            "after the signature, the anchor says nothing"
+            f". This result was recorded later, as event {hashes.index(head) + 1}, which the "
+            "signature does not cover"
         )
     return state("passed", result)
 
@@ -201,23 +201,24 @@ def check_opening(data: ReportData, book: Ledger | None, absent: CheckStatus) ->
     """
     state = partial(VerificationCheck, "ledger")
     if data.ledger is None:
-        return state(absent, "the opening of the holdout was not recorded" + _say_looks(data, book))
+        looks = _say_looks(data, book) or "; to skip this check, add --no-ledger"
+        return state(absent, f"the audit recorded no look{looks}")
     if book is None:
         return state(
             absent,
-            f"the opening was not checked: the report names the ledger {data.ledger.path}, and no "
-            "ledger is opened because a report names it; name it with --ledger",
+            f"not checked: the report names the ledger {data.ledger.path}, which may be anybody's; "
+            "if it is yours, add --ledger and its path",
         )
     try:
         opening = book.describe_opening(data.ledger.head, msgspec.structs.asdict(data.hashes))
     except InputError as error:
         # the caller named it, so it is not waived
-        return state("unchecked", f"the opening was not checked: {error}")
+        return state("unchecked", f"not checked: {error}")
     except LedgerError as error:
         return state("failed", f"the ledger contradicts the report: {error}")
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         # one that came with a report may be anybody's, and hold anything in an unbroken chain
-        return state("failed", f"the ledger {book.place} holds no openings of groundfault: {error}")
+        return state("failed", f"the ledger {book.place} has no looks of groundfault: {error}")
     stated = read_opening(data.ledger)
     # events of 0.1 say less; whether one is of 0.1, the ledger says and not the report
     names = [name for name in Opening.__struct_fields__ if name not in ("path", *_LATER)]
@@ -229,7 +230,7 @@ def check_opening(data: ReportData, book: Ledger | None, absent: CheckStatus) ->
                 f"the ledger contradicts the report: ledger.{name} is stated as "
                 f"{getattr(stated, name)!r}, and recorded as {getattr(opening, name)!r}",
             )
-    return state("passed", f"the ledger {book.place} is unbroken and holds this opening")
+    return state("passed", f"the ledger {book.place} is unbroken and records this look")
 
 
 def read_opening(entry: RecordedOpening) -> Opening:
@@ -248,7 +249,7 @@ def _say_looks(data: ReportData, book: Ledger | None) -> str:
     if not looks:
         return ""
     count = f"{len(looks)} look{'s' if len(looks) > 1 else ''}"
-    return f", as the report says; the ledger {book.place} holds {count} at these outcomes"
+    return f"; the ledger {book.place} records {count} at these outcomes"
 
 
 _LINE = re.compile(r"([0-9a-f]{64})  ([^/\\\0]+)")
@@ -311,7 +312,7 @@ def check_pages(
         else:
             differences.append(f"{name}: {_tell(text, again)}")
     if differences:
-        detail = f"what the folder shows is not what its {source} says"
+        detail = f"a page differs from its {source}"
         return state("failed", detail, tuple(differences))
     if moved and not attested:
         return state(
@@ -346,8 +347,8 @@ def check_foreign_pages(
     if check is not None and (check.status != "failed" or writer == version("groundfault")):
         return check
     if attested:
-        return state("passed", "written by another version, and as the ledger recorded them")
-    return state(absent, f"written by groundfault {writer}, which alone can make them again")
+        return state("passed", "written by another version, and unchanged since, by the ledger")
+    return state(absent, f"only groundfault {writer}, which wrote them, can make them again")
 
 
 def _still(page: str) -> str:
@@ -410,11 +411,11 @@ def check_files(
     if differences:
         return state("failed", "the folder is not as it was written", tuple(differences))
     if records:
-        return state("passed", f"all {len(sums)} are those whose digests the ledger recorded")
+        return state("passed", f"all {len(sums)} have the digests that the ledger recorded")
     if records is None:
-        why = "whether they are what was written, only the ledger could say"
+        why = "without a ledger, an edit of both would go unseen"
     else:
-        why = "the ledger holds no digests of them, as earlier versions recorded none"
+        why = "the ledger has no digests of them, as earlier versions recorded none"
     fit = f"they fit {SUMS}; " if sums else ""
     return state(absent, fit + why)
 

@@ -339,13 +339,13 @@ def _refuse_another_look(before: Sequence[Event], body: Mapping[str, Any]) -> No
     last = before[-1]
     when = last.time[:16].replace("T", " ")
     if last.body.get("looked_at") == ALL:
-        what, again = "all these outcomes were looked at", "no holdout is fresh; to look"
+        what = "these outcomes were audited before"
     else:
-        what, again = "the holdout of these outcomes was opened", "to open it"
+        what = "the holdout of these outcomes was used before"
     raise LedgerError(
-        f"{what} on {when} UTC by {last.actor} {_name_change(before, body)}; {again} again say "
-        'why: --reopen "reason" (in Python reopen=), which stays in every report; or explore with '
-        "--no-ledger (ledger=None), which the report says"
+        f"{what}, on {when} UTC by {last.actor} {_name_change(before, body)}, so the same error "
+        'level does not hold twice. To look again, add --reopen "REASON" (in Python reopen=): the '
+        "report keeps the reason. To explore, add --no-ledger (ledger=None): the report says so"
     )
 
 
@@ -354,7 +354,7 @@ def _name_change(before: Sequence[Event], body: Mapping[str, Any]) -> str:
     last = before[-1].body
     if body["library"] not in {event.body.get("library") for event in before}:
         old, new = str(last.get("library"))[:12], body["library"][:12]
-        return f"with other candidates (library {old}, now {new})"
+        return f"with other rules (library {old}, now {new})"
     for key, what in (("plan", "plan"), ("split", "split"), ("compare", "comparison")):
         if last.get(key) != body.get(key):
             return f"with another {what}"

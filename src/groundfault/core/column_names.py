@@ -127,8 +127,8 @@ def tell_rows_apart(frame: pl.DataFrame, key: Sequence[str]) -> str:
             flag = "--repeat" if is_repeat else "--model-column"
             return f"the column {name!r} tells them apart: add {flag} {name}"
     return (
-        "if they are several models or repeats, name their column (model= or repeat=, "
-        "--model-column or --repeat)"
+        "name the column of the models or repeats (--model-column or --repeat, in Python model= or "
+        "repeat=), or leave the id out, and each row is an example"
     )
 
 

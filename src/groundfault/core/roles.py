@@ -211,6 +211,11 @@ def add_id(frame: pl.DataFrame, roles: Roles) -> Roles:
 def check_keys(frame: pl.DataFrame, roles: Roles, where: str) -> None:
     """Raise `InputError` unless every row has a key of its own."""
     key = [column for column in (roles.id, roles.model, roles.repeat) if column]
+    if len({roles.outcome, *key}) <= len(key):
+        raise InputError(
+            f"{where}: outcome, id, model and repeat need a column each, and one is named twice: "
+            f"{', '.join([roles.outcome, *key])}"
+        )
     for column in (*key, roles.group, roles.split):
         empty = frame[column].null_count() if column else 0
         if empty:

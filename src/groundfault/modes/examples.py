@@ -3,6 +3,7 @@ along the numbers that it cuts."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -84,7 +85,8 @@ def add_examples(
             inside, near = mode.holds(table).to_numpy(), find_near(mode.rule, table)
             of_mode = select_losses(mode.outcome, losses, outcomes)
             answers = model or mode.outcome
-            mode = replace(mode, sample=_choose(rows, answers, inside, near, of_mode, count))
+            of_rule = dataclasses.replace(rows, first=mode.columns)
+            mode = replace(mode, sample=_choose(of_rule, answers, inside, near, of_mode, count))
         picks.append(mode)
     return tuple(picks)
 
@@ -201,11 +203,14 @@ class _Rows:
         Columns with texts.
     with_texts : bool
         Whether examples show texts.
+    first : tuple of str
+        Columns to show first where there are no texts: those that the rule reads.
     """
 
     evidence: Evidence
     columns: tuple[str, ...]
     with_texts: bool
+    first: tuple[str, ...] = ()
 
     def take(self, units: NDArray[np.intp], outcome: str, *, worst: bool = True) -> pl.DataFrame:
         """Return a row for each of some units: the one with the highest or the lowest loss.
@@ -252,9 +257,12 @@ class _Rows:
     ) -> Iterator[ModeExample]:
         """Yield the rows as examples."""
         roles = self.evidence.roles
-        plain = self.columns or list_plain(self.evidence.frame.select(self.evidence.attributes))
+        attributes = self.evidence.attributes
+        names = sorted(attributes, key=lambda name: name not in self.first)
+        plain = self.columns or list_plain(self.evidence.frame.select(names))
         columns = list(plain[:_MAX_COLUMNS]) if self.with_texts else []
-        if columns and roles.model and outcome not in self.evidence.models:
+        several = len(self.evidence.models) > 1
+        if columns and roles.model and several and outcome not in self.evidence.models:
             columns.append(roles.model)
         runs = list_conversations(self.evidence.frame[columns])
         told = [(name, tell_conversation if name in runs else tell_value) for name in columns]
@@ -318,7 +326,7 @@ def _choose(
 
 
 def find_failures(losses: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the failing units: at least half wrong, or if there are none, worse than the mean.
+    """Return the failing units: at least half wrong, or if there are none, no better than the mean.
 
     Parameters
     ----------
@@ -329,7 +337,7 @@ def find_failures(losses: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDA
     """
     if not inside.any() or losses[inside].max() >= 0.5:
         return np.asarray(losses >= 0.5)
-    return np.asarray(losses > losses[inside].mean())
+    return np.asarray((losses >= losses[inside].mean()) & (losses > 0))
 
 
 def find_near(rule: str, table: pl.DataFrame) -> NDArray[np.bool_]:

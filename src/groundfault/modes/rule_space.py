@@ -354,10 +354,15 @@ class RuleLanguage:
 
     def _part_meaning(self, part: tuple[int, ...]) -> str:
         literals = [self.literals[i] for i in part]
+        meanings = [one.meaning for one in literals]
+        head = meanings[0].partition('"')[0]
         if len(part) > 1 and all(one.value is not None for one in literals):
-            values = [str(one.value) for one in literals]
-            return f"{literals[0].column} is {', '.join(values[:-1])} or {values[-1]}"
-        return " or ".join(one.meaning for one in literals)
+            head, ends = f"{literals[0].column} is ", [str(one.value) for one in literals]
+        elif len(part) > 1 and all(one.startswith(f'{head}"') for one in meanings):
+            ends = [one.removeprefix(head) for one in meanings]
+        else:
+            return " or ".join(meanings)
+        return f"{head}{', '.join(ends[:-1])} or {ends[-1]}"
 
 
 def _count_subsets(values: int, largest: int) -> int:

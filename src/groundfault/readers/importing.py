@@ -333,7 +333,7 @@ def _find(
         others = f", but {len(unread):,} other files, such as {_name(unread[0])}" if unread else ""
         names = ", ".join(str(s) for s in sources)
         advice = f"; {_advise_table(*sources)}" if others else ""
-        raise InputError(f"{names}: no log that a reader knows{others}{advice}")
+        raise InputError(f"{names}: no log of a known tool{others}{advice}")
     used = {name: candidates[name] for _, (_, name, _) in logs.values()}
     companions = [pattern for one in used.values() for pattern in getattr(one, "companions", ())]
     rest = [p for p in unread if not any(p.match(pattern) for pattern in companions)]
@@ -401,8 +401,8 @@ def _unknown(path: Path, reader: str | None) -> str:
     if reader:
         return f"{path} is no log of {reader}"
     return (
-        f"{path} is no log that a reader knows; {_advise_table(path)}, or describe its columns in "
-        "a file (--map FILE)"
+        f"{path} is not a log of a known tool; {_advise_table(path)}, or describe its columns in a "
+        "file (--map FILE)"
     )
 
 

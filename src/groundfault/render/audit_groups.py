@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from groundfault.auditing import messages
 from groundfault.auditing.report import Report
 from groundfault.core.finding import Cell, Finding
 from groundfault.render import words
@@ -168,7 +169,7 @@ def describe_overall(report: Report) -> str:
     return (
         f"Overall, from {first} to {second}: {words.points(change.change)} points "
         f"({level} interval {words.span(change.interval, words.points)}; "
-        f"p {words.equal_p(change.p)}), {verdict}."
+        f"{messages.equal_p(change.p)}), {verdict}."
     )
 
 
@@ -219,8 +220,8 @@ def describe_elsewhere(finding: Finding) -> str:
     differs = ", is beyond chance" if rest.differs else ", is within chance"
     return (
         f"{words.points(rest.change)} points; the difference, {words.points(rest.difference)} "
-        f"({words.span(rest.interval, words.points)}; adjusted p "
-        f"{words.equal_p(rest.p_adjusted)}){differs}"
+        f"({words.span(rest.interval, words.points)}; adjusted "
+        f"{messages.equal_p(rest.p_adjusted)}){differs}"
     )
 
 

@@ -61,7 +61,7 @@ TOO_SMALL = (
     "least that the plan asks for."
 )
 BOUNDED = (
-    "Losses lie between 0 and 1: failures are losses summed, and a failure rate is a mean loss."
+    "Losses lie between 0 and 1: counts of failures are sums of losses, failure rates mean losses."
 )
 BETTER = "Where it does better"
 _MAX_BETTER = 4
@@ -151,10 +151,9 @@ class Outline:
         suspects = distinct(f for f in self.report.weaknesses if (f.name, f.outcome) in names)
         bases = dict.fromkeys(one.basis for one in evidence)
         return (
-            "The grader may be at fault: failures are more frequent among "
-            f"{', and among '.join(bases)} "
-            f"({words.listing([self.face(f).name for f in suspects], 3)}). Look at some of "
-            "those answers before anything else is concluded."
+            f"The grader may be at fault: more failures among {', and among '.join(bases)} "
+            f"({words.listing([self.face(f).name for f in suspects], 3)}). Read some of these "
+            "answers first."
         )
 
     @property
@@ -194,9 +193,7 @@ class Outline:
         ledger = self.report.ledger
         if ledger is not None:
             return words.clean(ledger.sentence)
-        return (
-            "opening not recorded: no ledger" if self.report.n_holdout else "nothing was held out"
-        )
+        return "this look is not recorded: no ledger" if self.report.n_holdout else "no holdout"
 
     @property
     def reopened(self) -> bool:
@@ -249,7 +246,7 @@ class Outline:
             ("Answers", answers),
             ("Not scored", rest),
             ("Models", words.count(len(report.outcomes)) * (len(report.outcomes) > 1)),
-            ("Failure rate", self._rates),
+            ("Mean loss" if report.is_graded else "Failure rate", self._rates),
         )
         return tuple(fact for fact in facts if fact[1])
 
@@ -270,20 +267,21 @@ class Outline:
     def _rates(self) -> str:
         """Return the failure rate: of two models both, of more the lowest and the highest."""
         report, search = self.report, self.report.mode_search
+        write = "{:.2f}".format if report.is_graded else words.rate
         if report.change is not None and report.manifest.compare is not None:
             pairs = zip(report.manifest.compare, report.change.error_rates, strict=True)
-            return ", ".join(f"{words.clean(name)} {words.rate(rate)}" for name, rate in pairs)
+            return ", ".join(f"{words.clean(name)} {write(rate)}" for name, rate in pairs)
         of_models = [
             (one.errors / one.n, words.clean(one.outcome))
             for one in (search.outcomes if search else ())
             if one.n and one.outcome in report.outcomes
         ]
         if len(of_models) > 1:
-            ends = [f"{words.rate(rate)} ({name})" for rate, name in sorted(of_models)]
+            ends = [f"{write(rate)} ({name})" for rate, name in sorted(of_models)]
             return f"{ends[0]} to {ends[-1]}"
         if search and of_models and search.outcomes[0].errors % 1 == 0:
             return f"{words.rate(of_models[0][0])} ({words.count(int(search.outcomes[0].errors))})"
-        return words.rate(report.error_rate)
+        return write(report.error_rate)
 
     @property
     def overall(self) -> str:

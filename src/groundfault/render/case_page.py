@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
+from groundfault.auditing import messages
 from groundfault.auditing.column_timing import OPTIONS, find_stages
 from groundfault.case.settings import CaseSettings, Step
 from groundfault.case.simulation import POWER, Forecast, forecast_confirmation
@@ -189,7 +190,7 @@ def _state(mode: LabelledMode) -> Statement:
     where = f" where {mode.context}" if mode.context else ""
     sentence = (
         f"In the audit {words.rate(mode.rate)} of {words.count(mode.n)} failed, against "
-        f"{words.rate(mode.rate_outside)} elsewhere{where} (p {words.equal_p(mode.p)}); "
+        f"{words.rate(mode.rate_outside)} elsewhere{where} ({messages.equal_p(mode.p)}); "
         f"{words.plural(mode.fresh_inside, 'fresh unit')} inside; {_STANDINGS[mode.standing]}."
     )
     whose = f" ({words.clean(mode.outcome)})" if mode.outcome else ""
@@ -473,5 +474,5 @@ def _state_wording(mode: ReworkedMode, what: str) -> str:
     return (
         f"{verdict}: over all wordings {words.rate(mode.rate)} of answers inside {what}, "
         f"against {words.rate(mode.rate_outside)} in their twins outside "
-        f"({words.plural(mode.pairs, 'pair')}, p {words.equal_p(mode.p)})"
+        f"({words.plural(mode.pairs, 'pair')}, {messages.equal_p(mode.p)})"
     )

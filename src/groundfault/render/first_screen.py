@@ -11,7 +11,7 @@ from pathlib import Path
 from shlex import quote
 
 from groundfault.auditing.hints import NO_LEVEL
-from groundfault.auditing.messages import DISCOVERIES, FAMILY, UNNAMED
+from groundfault.auditing.messages import DISCOVERIES, FAMILY
 from groundfault.auditing.report_schema import ReportData
 from groundfault.core.column_names import means_pass
 from groundfault.readers.account import compare_official
@@ -75,11 +75,10 @@ def describe_reading(outline: Outline) -> str:
 
 
 def _list_unused(unused: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield the columns that no rule names: first ids, which need no reason, then others."""
-    for reason in sorted(unused, key=lambda one: one != UNNAMED):
-        names = words.listing([words.clean(name) for name in unused[reason]], _MAX_UNUSED)
-        why = reason.partition(",")[0]
-        yield names if reason == UNNAMED else f"{names} ({why})"
+    """Yield the columns that no rule names, by reason."""
+    for reason, columns in unused.items():
+        names = words.listing([words.clean(name) for name in columns], _MAX_UNUSED)
+        yield f"{names} ({reason.partition(',')[0]})"
 
 
 def describe_excluded(outline: Outline) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from groundfault.auditing import messages
 from groundfault.auditing.gating import Gate, GateMatch
 from groundfault.auditing.history import BuildHistory, Trend
 from groundfault.render import words
@@ -76,7 +77,7 @@ def describe_match(match: GateMatch) -> str:
     what = "the same examples" if since.shared else "counts of the same rule"
     return (
         f"{match.sentence} Failures there went from {words.rate(since.before)} to "
-        f"{words.rate(since.now)} (p {words.equal_p(since.p)}, by {what})."
+        f"{words.rate(since.now)} ({messages.equal_p(since.p)}, by {what})."
     )
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from groundfault.auditing.column_timing import describe_share
+from groundfault.auditing.messages import equal_p
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_examples import RuleExamples
 from groundfault.modes.examples import share_opening
@@ -51,7 +52,6 @@ from groundfault.render.page import (
     small,
     tabulate,
 )
-from groundfault.render.words import equal_p
 
 MAX_FULL = 5
 """Modes that a page shows unfolded."""
@@ -148,7 +148,7 @@ def _tabulate_models(outline: ModeOutline, terminal: bool) -> Table:
     heads += () if terminal else ("A typical failure",)
     note = (
         "Failure rates. ●: more often than elsewhere, and beyond the rows above; ○: more often "
-        f"than elsewhere; no mark: not shown, which does not mean that it passes{more}."
+        f"than elsewhere; no mark: no such excess was shown, and the model may still fail{more}."
     )
     kinds = f"tn{'n' * len(shown)}n{'' if terminal else 't'}"
     return make_table("Rules by model", kinds, heads, rows, note, (*anchors, ""))
@@ -326,12 +326,12 @@ def _remark_change(
         swapped = f"if it is chance which run like {units} are in"
     yield (
         "Against chance",
-        f"p {equal_p(mode.p_marginal)}, corrected for the search of {rules} rules, {swapped}",
+        f"{equal_p(mode.p_marginal)}, corrected for the search of {rules} rules, {swapped}",
     )
     yield (
         "Unlike the rest",
-        f"p {equal_p(mode.p_conditional)}, corrected in the same way, given the change of {units} "
-        "elsewhere and in earlier modes",
+        f"{equal_p(mode.p_conditional)}, corrected in the same way, given the change of "
+        f"{units} elsewhere and in earlier modes",
     )
 
 
@@ -348,13 +348,12 @@ def _remark_rate(
     whole = "" if outline.search.searched is not None else f" for the search of {rules} rules"
     yield (
         "Against chance",
-        f"p {equal_p(mode.p_marginal)}, corrected{whole}, for equal failure rates inside and "
-        "outside",
+        f"{equal_p(mode.p_marginal)}, corrected{whole}, for equal failure rates inside and outside",
     )
     if one.earlier:
         yield (
             "Beyond earlier modes",
-            f"p {equal_p(mode.p_conditional)}, corrected in the same way, comparing only "
+            f"{equal_p(mode.p_conditional)}, corrected in the same way, comparing only "
             f"{one.report.unit}s that match the same earlier modes",
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -46,7 +45,6 @@ SETS = {
     "set of a pair": "sets of values and two conditions",
     "words": "any of some words",
 }
-_PLURAL = re.compile(r"\b(rule|condition|word|pair|triple)s\b")
 # rates are read as "7 times as often" where they are rarer than this
 _RARE = 0.1
 # of what a mode covers, the share that earlier modes cover already
@@ -104,7 +102,8 @@ class NumberedMode:
         if not mode.n_new:
             whole = self.report.modes[self.number - 2]
             rest = f"{count_errors(whole.errors - mode.errors)} of {words.count(whole.n - mode.n)}"
-            return f"The worst part of mode {self.number - 1}: elsewhere in it, {rest} fail."
+            rate = words.rate((whole.errors - mode.errors) / (whole.n - mode.n))
+            return f"A part of mode {self.number - 1}; in the rest of it, {rest} fail ({rate})."
         if old < _MOSTLY:
             return ""
         one = len(self.earlier) == 1
@@ -196,14 +195,16 @@ class ModeOutline:
             return f"{rules} of {words.plural(models, 'model')}{shared}"
         (coverage,) = self.search.outcomes
         verb = "covers" if count == 1 else "cover"
-        return f"{modes} {verb} {_share_of_errors(coverage)} of the failures"
+        failures = "loss" if self.report.is_graded else "failures"
+        return f"{modes} {verb} {_share_of_errors(coverage)} of the {failures}"
 
     @property
     def legend(self) -> str:
         """Return how to read the bars."""
         scale = "" if self.full == 1 else f"; the whole width is {words.rate(self.full)}"
         other = "elsewhere" if self.changes is None else "before"
-        return f"Bars: failure rate inside the rule; grey: {other}{scale}."
+        rate = "mean loss" if self.report.is_graded else "failure rate"
+        return f"Bars: {rate} inside the rule; grey: {other}{scale}."
 
     def describe_coverage(self, outcome: str) -> str:
         """Describe the failures that the modes of an outcome cover, and the rest."""
@@ -224,7 +225,8 @@ class ModeOutline:
                 f"{rules} {_share_of_errors(coverage)} of the {self.report.unit}s that got "
                 f"{outcome}, in {examples} of all {self.report.unit}s."
             )
-        failures = "these cases" if self.report.manifest.compare else "the failures"
+        failures = "the loss" if self.report.is_graded else "the failures"
+        failures = "these cases" if self.report.manifest.compare else failures
         share = _share_of_errors(coverage)
         left = coverage.errors - coverage.covered_errors
         rest = "the rest" if left % 1 else words.plural(round(left), "failure")
@@ -251,13 +253,9 @@ class ModeOutline:
         classes = self.search.classes
         if not classes:
             return "No rule could be looked through."
-        # sets are so many that their number says nothing
-        single = [c for c in classes if c.name not in SETS]
-        kinds = [_count_rules(c.rules, NAMES.get(c.name, c.name)) for c in single]
-        kinds += ["sets of them"] if len(single) < len(classes) else []
-        columns = words.plural(len(self.search.columns), "column")
-        total = _count_rules(sum(c.rules for c in single), "rules")
-        return f"Looked through: {total} over {columns} ({words.listing(kinds, len(kinds))})."
+        total, columns = sum(c.rules for c in classes), len(self.search.columns)
+        rules = f"{format_count(total)} rule{'s' * (total != 1)}"
+        return f"Looked through: {rules} over {words.plural(columns, 'column')}."
 
     @property
     def power(self) -> str:
@@ -425,12 +423,6 @@ def format_count(count: int) -> str:
         if count >= 10**exponent:
             return f"{count / 10**exponent:.3g} {name}"
     return words.count(count)
-
-
-def _count_rules(count: int, kind: str) -> str:
-    """Write a count and its noun: one pair with a word, two pairs with a word."""
-    noun = _PLURAL.sub(r"\1", kind, count=1) if count == 1 else kind
-    return f"{format_count(count)} {noun}"
 
 
 def count_errors(errors: float) -> str:

@@ -121,12 +121,6 @@ def p_value(p: float | None) -> str:
     return "<0.0001" if p < 0.0001 else f"{p:.{3 if p >= 0.001 else 4}f}"
 
 
-def equal_p(p: float | None) -> str:
-    """Write a p-value to stand after the letter p: "= 0.031", or "< 0.0001"."""
-    text = p_value(p)
-    return f"< {text[1:]}" if text.startswith("<") else f"= {text}"
-
-
 def level(share: float) -> str:
     """Write a level as a percentage with all of its digits."""
     return f"{100 * share:g}%"

@@ -262,10 +262,11 @@ def contrast(on: Bools, d: Floats, listed: Sequence[Bools], *, counts: bool) -> 
         Rules that are known to have changed: units are compared with units under the same first
         rule of these, or under no rule.
     counts : bool
-        Whether all changes other than 0 are 1 or -1.
+        Whether all changes other than 0 have one size: then only their signs count.
     """
     from scipy.special import log_ndtr
 
+    d = np.sign(d) if counts else d
     first = np.zeros(len(d), dtype=np.int64)
     for i in range(len(listed) - 1, -1, -1):
         first[listed[i]] = i + 1
