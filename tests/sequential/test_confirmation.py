@@ -317,7 +317,7 @@ def test_other_candidates_need_a_reason(tmp_path):
     evidence, _ = world()
     audit(evidence, ledger=tmp_path / "l.db")
     other = [*CANDIDATES, Candidate.from_text("both: long and late")]
-    with pytest.raises(LedgerError, match="opened on"):
+    with pytest.raises(LedgerError, match="used before, on"):
         SequentialConfirmation(evidence, Plan(seed=3), other, ledger=tmp_path / "l.db")
     again = SequentialConfirmation(
         evidence, Plan(seed=3), other, ledger=tmp_path / "l.db", reopen="a slice was forgotten"
@@ -335,7 +335,7 @@ def test_an_audit_and_labels_of_one_holdout_are_two_looks(tmp_path):
     groundfault.audit(
         evidence, Plan(judge="janus", seed=3), CANDIDATES, ledger=tmp_path / "l.db", modes=False
     )
-    with pytest.raises(LedgerError, match="the holdout of these outcomes was opened"):
+    with pytest.raises(LedgerError, match="the holdout of these outcomes was used before"):
         audit(evidence, ledger=tmp_path / "l.db")
     again = audit(evidence, ledger=tmp_path / "l.db", reopen="to see it label by label")
     assert again.opening.times == 2

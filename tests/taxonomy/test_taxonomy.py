@@ -438,7 +438,7 @@ def test_failures_and_excess_are_of_the_same_outcomes(
     models = evidence.models[-2:]
     first, second = order
     judge_claims(taxonomy, evidence, models, outcome=first, ledger=ledger)
-    with pytest.raises(LedgerError, match="was opened"):
+    with pytest.raises(LedgerError, match="was used before"):
         judge_claims(taxonomy, evidence, models, outcome=second, ledger=ledger)
     again = judge_claims(
         taxonomy, evidence, models, outcome=second, ledger=ledger, reopen="beyond ability, too"
@@ -491,7 +491,7 @@ def test_command_writes_and_bad_input_does_not(
     assert json.loads((out / "taxonomy.json").read_text())["groundfault_taxonomy"] == 1
     claims = verify(out / "claims", evidence=table, ledger=ledger)
     assert claims.reproduces
-    assert "holds this opening" in claims.ledger
+    assert "records this look" in claims.ledger
     two = ["--model", evidence.models[0], "--model", evidence.models[1]]
     one_benchmark = tmp_path / "one.parquet"
     evidence.frame.with_columns(bench=pl.lit("a")).write_parquet(one_benchmark)

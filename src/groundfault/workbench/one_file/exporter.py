@@ -297,7 +297,7 @@ _UNCHECKED = (
 )
 
 _LEDGER = {
-    "passed": "it is unbroken and holds this opening",
+    "passed": "it is unbroken and records this look",
     "failed": "it contradicts the report",
     "unchecked": "it was not at hand",
     "waived": "it was not asked",
