@@ -28,24 +28,39 @@ pytest_plugins = ["log_samples"]
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
+# half of the time of collecting goes into looking for garbage among modules that stay
+gc.disable()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files whose tests would all be deselected: importing them takes seconds."""
+    marks = find_marks(collection_path) if collection_path.name.startswith("test_") else ()
+    return any(f"not {mark}" in config.option.markexpr for mark in marks) or None
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests in files that import the lab: its own, and those that need a part of it."""
+    """Mark the tests of files that are a suite of their own."""
     for item in items:
-        if needs_lab(item.path):
-            item.add_marker(pytest.mark.lab)
+        for mark in find_marks(item.path):
+            item.add_marker(mark)
 
 
 @cache
-def needs_lab(path: Path) -> bool:
-    """Return whether a test file imports the lab at its top."""
+def find_marks(path: Path) -> tuple[str, ...]:
+    """Return the marks of all tests in a file: its folder's, and "lab" if it imports the lab at
+    its top.
+    """
     imports = ("from groundfault_lab", "import groundfault_lab")
-    return any(line.startswith(imports) for line in path.read_text("utf-8").splitlines())
+    lab = any(line.startswith(imports) for line in path.read_text("utf-8").splitlines())
+    folder = path.parent.name
+    return (*((folder,) if folder in ("attacks", "studies") else ()), *(("lab",) if lab else ()))
 
 
 def pytest_collection_finish() -> None:
     """Spare the garbage collector what importing made; statsmodels calls it for every p-value."""
     gc.freeze()
+    gc.set_threshold(100_000, 20, 50)  # tests end before there is much
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -8,13 +8,6 @@ from collections.abc import Callable, Iterator
 import pytest
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark them: they run beside the suite."""
-    for item in items:
-        if item.path.parent.name == "attacks":
-            item.add_marker(pytest.mark.attacks)
-
-
 @pytest.fixture(autouse=True)
 def attacks(
     request: pytest.FixtureRequest, record_property: Callable[..., None]

@@ -8,11 +8,8 @@ import pytest
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark them; skip them, visibly, where `groundfault lab study` finds no study."""
-    marks = [pytest.mark.studies]
+    """Skip them, visibly, where `groundfault lab study` finds no study."""
     if not entry_points(group="groundfault.studies"):
-        marks.append(pytest.mark.skip(reason="needs: pip install ./lab ./studies"))
-    for item in items:
-        if item.path.parent.name == "studies":
-            for mark in marks:
-                item.add_marker(mark)
+        for item in items:
+            if item.path.parent.name == "studies":
+                item.add_marker(pytest.mark.skip(reason="needs: pip install ./lab ./studies"))

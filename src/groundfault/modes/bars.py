@@ -22,11 +22,10 @@ from groundfault.base.streams import stream
 from groundfault.core.plan import BarKind
 from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, MIN_SUPPORT, TOP_VALUES
 from groundfault.modes.kernels import (
-    NO_BAR,
-    WORTH_COMPILING,
     Counts,
     Evaluate,
     Kernel,
+    are_worth_compiling,
     count_bits,
     count_tails,
     find_least,
@@ -260,8 +259,9 @@ class Permuter:
             [rare, *(rng.permutation(self.units)[: self.drawn] for _ in range(permutations))]
         )
         self.table = tabulate_tails(self.units, self.errors)
-        long = WORTH_COMPILING / (permutations * self.units)
-        compiled = [n for n in self.names if n in _JOINED and self.rules[n] > long]
+        size = permutations, self.units
+        joined = [name for name in self.names if name in _JOINED]
+        compiled = [name for name in joined if are_worth_compiling(self.rules[name], *size)]
         if compiled:
             compiled += [name for name in self.names if name not in _JOINED]
         minima = np.empty((len(drawn), len(self.names)))
@@ -336,7 +336,7 @@ class Permuter:
             inverse = np.where(units < FEW, np.float32(0), 0.25 / np.maximum(units, 1))
             own = (language.plain[rows], language.family, ends, language.plain[places])
             tables = (units, inverse, room[rows])
-            common = (self.rate, passing, find_needed(self.table, self.rate, NO_BAR), self.table)
+            common = (self.rate, passing, find_needed(self.table, self.rate, 0.0), self.table)
             reach = tabulate_reach(self.table, self.rate, self.units)
             return find_least_set, (*own, *tables, *common, reach)
         right, allowed, support = self._list_pairs(name)

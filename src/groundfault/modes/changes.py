@@ -30,8 +30,8 @@ from groundfault.modes.condition import MIN_SUPPORT, Condition, UnitSet, list_co
 from groundfault.modes.find import OwnRule, describe, make_own_conditions, take_units
 from groundfault.modes.kernels import (
     NO_BAR,
-    WORTH_COMPILING,
     Kernel,
+    are_worth_compiling,
     count_bits,
     count_tails,
     find_least,
@@ -365,11 +365,11 @@ class _Signs:
         flipped = stream(0, "modes: flips").random((m, PERMUTATIONS)) < 0.5
         drawn = np.concatenate([worse, ~worse, flipped], axis=1)
         least = np.zeros((drawn.shape[1], len(test.kinds)))
-        long = WORTH_COMPILING / drawn.size if m else math.inf
         for c in range(len(test.kinds)):
             rules = np.flatnonzero(test.kind == c)
             pairs = (test.right[rules] < len(test.rows) - 1).all()
-            find = self._count_bits if pairs and len(rules) > long else self._multiply
+            compiled = pairs and are_worth_compiling(len(rules), drawn.shape[1], m)
+            find = self._count_bits if compiled else self._multiply
             least[:, c] = find(rules, drawn)
         return {1: np.delete(least, 1, axis=0), -1: least[1:]}
 

@@ -26,8 +26,10 @@ Counts = NDArray[np.float32]
 """Whole numbers below 2^24, which single precision holds exactly."""
 Evaluate = Callable[[Bools, Counts], Counts]
 
-WORTH_COMPILING = 4e10
+_WORTH_COMPILING_DRAWS = 4e10
 """Products below which matrices take at most two seconds, half as long as compiling."""
+_WORTH_CALLING_DRAWS = 2e8
+"""The same, once the code is loaded: it then takes a fifth of the time, with the same values."""
 _DEVIATIONS = 9.0
 """Standard deviations above the mean up to which tails are tabulated: no minimum exceeds this by
 chance, and larger counts take the last value."""
@@ -41,7 +43,7 @@ _TOGETHER = 32
 read once for all, and the words stay in the processor's second cache."""
 _NEVER = 1 << 30  # failures that no rule has: above every table, and within 32 bits
 NO_BAR = math.log(0.2)
-"""Log p above which compiled code does not look a rule up: it passes at no level."""
+"""Log p above which flips of changes are not told apart: they pass at no level."""
 _CELLS = 1 << 22
 """Rules times permutations, or times units, that are held at once: 16 MB."""
 
@@ -97,8 +99,17 @@ def sum_pairs(
 
 
 def _use_compiled(words: int) -> bool:
-    loaded = "groundfault.modes.compiled" in sys.modules
-    return words >= (_WORTH_CALLING if loaded else _WORTH_COMPILING)
+    return words >= (_WORTH_CALLING if _is_loaded() else _WORTH_COMPILING)
+
+
+def _is_loaded() -> bool:
+    return "groundfault.modes.compiled" in sys.modules
+
+
+def are_worth_compiling(rules: int, draws: int, units: int) -> bool:
+    """Return whether compiled code counts so many rules faster than products of matrices do."""
+    least = _WORTH_CALLING_DRAWS if _is_loaded() else _WORTH_COMPILING_DRAWS
+    return rules * draws * units > least
 
 
 def find_hopeful(sums: Floats, allowed: Bools, z: float) -> Bools:
@@ -343,14 +354,12 @@ def count_bits(
     units, (first, others) = bitset.pack(on.T), np.split(np.arange(len(drawn)), [_LOOKED_AT])
 
     def lower(some: Places, bars: Floats, every: int = 1) -> None:
-        limits = np.minimum(bars, NO_BAR)
-        ready = [make(float(bar), every) for make, bar in zip(kernels, limits, strict=True)]
+        ready = [make(float(bar), every) for make, bar in zip(kernels, bars, strict=True)]
         _lower(least, units, drawn, some, bars, ready)
 
     lower(first, no_bars, _FEW_RULES)
     lower(first, least[:, first].max(axis=1))
-    bars = least[:, first].max(axis=1) + _MARGIN
-    bars[bars > NO_BAR] = 0
+    bars = np.minimum(least[:, first].max(axis=1) + _MARGIN, 0)
     lower(others, bars)
     late = others[((least[:, others] == 0) & (bars < 0)[:, None]).any(axis=0)]
     if len(late):
