@@ -40,10 +40,10 @@ def test_an_audit_names_what_the_model_fails_in_choices_arithmetic_and_language(
         make_run(answers, "").drop("model"), id="id", outcome="correct", positive_is_good=True
     )
     report = groundfault.audit(evidence, ledger=None)
-    assert report.n > 1500
+    assert report.n == 1977  # of 2,000 prompts: 23 are twice there
     assert report.modes
     meanings = " | ".join(mode.meaning for mode in report.modes)
-    assert "digits is 2 or more" in meanings
+    assert "digits is 1 or more" in meanings
     holds = report.modes[0].holds(answers).to_numpy()
     wrong = 1 - answers["correct"].to_numpy()
     assert wrong[holds].mean() > wrong[~holds].mean() + 0.05
@@ -126,7 +126,7 @@ def test_a_case_goes_from_the_first_answer_to_a_verified_report(
     assert "confirmed on fresh labels" in call("case", "report", case)
     assert "reproduces" in call("verify", case)
     first = Case(case).summarize().modes[0]
-    assert (first.meaning, first.standing) == ("letter is C", "confirmed")
+    assert (first.meaning, first.standing) == ("letter is C or D", "confirmed")
     # the model says A: of all its answers, also those that the case did not look at
     wrong = table.filter(letter="C")["correct"].to_numpy() == 0
     assert wrong.mean() > 0.9
