@@ -75,9 +75,9 @@ NAMED = {("groundfault.core.evidence", room) for room in ("readers", "transcript
 # rooms whose files are known one by one: a new one is a decision
 CLOSED = {
     "": "__init__ __main__ coding errors plugins pytest_plugin",
-    "base": "__init__ anchors arrays database digests files holdout_events"
-    " ledger ledgers machine progress reading registry row_sketch sheets streams",
-    "core": "__init__ candidate column_names columns conversations counted_units equivalence"
+    "base": "__init__ anchors arrays database files holdout_events"
+    " ledger ledgers long_work reading registry row_sketch sheets",
+    "core": "__init__ candidate column_meaning columns counted_units equivalence"
     " evidence finding judge pairs plan roles row_names rules status time_split units",
 }
 HEAVY = set("scipy sklearn sqlglot psycopg rich jinja2 joblib torch spacy duckdb uvicorn".split())
@@ -219,8 +219,8 @@ def test_every_module_that_decides_has_a_test_file_of_its_own(place: str) -> Non
 
 def test_sizes_and_names() -> None:
     measures = measure()
-    assert measures["Lines of a module, median"] <= 245
-    assert measures["Lines of a module, longest"] <= 600
+    assert measures["Lines of a module, median"] <= 260
+    assert measures["Lines of a module, longest"] <= 660
     assert measures["Lines of a function, 90th percentile"] <= 30
     # ruff holds all others: these are patterns, frozen texts and lines that end in a pragma
     assert measures["Lines over 100 characters"] < 0.001
@@ -252,7 +252,7 @@ def test_evidence_takes_a_short_way_through_an_audit() -> None:
         check=True,
     )
     route = json.loads(run.stdout)["route"]
-    assert len(route["files"]) <= 66
+    assert len(route["files"]) <= 45
     assert len(route["climbs"]) <= 20
 
 

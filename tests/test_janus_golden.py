@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import groundfault
 from groundfault.cli.main import cli
-from groundfault.finders.declared import Declared
+from groundfault.finders.columns import Declared
 
 CASES = ("table1_reconstruction", "null_115x34", "planted_500x20_ties")
 

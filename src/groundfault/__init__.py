@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from groundfault.auditing.verification import verify as verify
     from groundfault.auditing.verification_checks import Verification as Verification
     from groundfault.base.ledger import Ledger as Ledger
-    from groundfault.base.progress import show_steps as show_steps
+    from groundfault.base.long_work import show_steps as show_steps
     from groundfault.case.case import Case as Case
     from groundfault.core.candidate import Candidate as Candidate, Library as Library
     from groundfault.core.evidence import Evidence as Evidence

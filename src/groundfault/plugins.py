@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from groundfault.exports import Exporter as Exporter
     from groundfault.exports.slices import ReportSlices as ReportSlices
     from groundfault.finders import Finder as Finder
-    from groundfault.judges.confirm import (
+    from groundfault.judges.rule import (
         compute_p_values as compute_p_values,
         is_big_enough as is_big_enough,
     )

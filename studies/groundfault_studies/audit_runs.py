@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.base.progress import Progress
+from groundfault.base.long_work import Progress
 from groundfault.sequential import Pool, SequentialAudit, SequentialPlan, policies
 from groundfault.sequential.policies import History, Policy, Query
 from groundfault_studies.resuming import resume_rounds

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from groundfault.base.streams import stream
+from groundfault.base.long_work import stream
 from groundfault.models import Question, Response
 from groundfault.probes import Bank, Grammar, Probe, Task, probes, route
 from groundfault.review import Decision, Item

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.base.progress import Progress, listener
-from groundfault.base.streams import stream
+from groundfault.base.long_work import Progress, listener, stream
 from groundfault.errors import MissingExtraError, PlanError
 from groundfault.probes.bank.toml_tables import locate_errors
 from groundfault_lab.improve import (

@@ -21,7 +21,7 @@ import polars as pl
 import groundfault
 from groundfault import Evidence, Plan
 from groundfault.auditing.preparation import prepare
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault.core.finding import Verdict
 from groundfault.descriptions.proposing import ProposingSettings
 from groundfault.models import Question, Response

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault_lab.slicing.domino import Domino
 from groundfault_lab.slicing.edisa import Edisa
 from groundfault_lab.slicing.fusion import Fusion

@@ -21,8 +21,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.base.progress import Progress, listener
-from groundfault.base.streams import stream
+from groundfault.base.long_work import Progress, listener, stream
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import Rule
 from groundfault_lab.taxonomy.fitting.fit import fit

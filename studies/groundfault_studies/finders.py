@@ -14,7 +14,7 @@ from pathlib import Path
 
 from groundfault.auditing.flow import audit
 from groundfault.auditing.preparation import start_audit
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault.core.finding import Finding
 from groundfault_lab.slicing.sliceline import ScoredSlice, SliceLine
 from groundfault_studies import discover, improve, janus_audits, leaderboard

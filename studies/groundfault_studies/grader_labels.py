@@ -15,9 +15,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 import groundfault
-from groundfault.auditing.copies import join_copies
-from groundfault.base.progress import Progress, listener
-from groundfault.base.streams import stream
+from groundfault.auditing.preparation import join_copies
+from groundfault.base.long_work import Progress, listener, stream
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan

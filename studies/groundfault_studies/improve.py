@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.base.files import write_text
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault.stats.paired import sign_flips
 from groundfault_lab.improve import (
     Acquisition,

@@ -19,8 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from groundfault.auditing.report import Report
-from groundfault.base.machine import enough_threads
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, enough_threads, listener
 from groundfault.core.finding import Finding, Verdict
 from groundfault.core.plan import to_fraction
 from groundfault.errors import InputError

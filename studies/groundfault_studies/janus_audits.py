@@ -18,7 +18,7 @@ from groundfault.auditing.flow import audit
 from groundfault.auditing.preparation import prepare
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import Report
-from groundfault.base.progress import Progress
+from groundfault.base.long_work import Progress
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import AUTO, Plan
@@ -265,6 +265,6 @@ def _golden(path: Path) -> Evidence:
 
 
 def _flags() -> Any:
-    from groundfault.finders.declared import Declared
+    from groundfault.finders.columns import Declared
 
     return Declared(("d__*",))

@@ -12,7 +12,7 @@ import numpy as np
 
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.results import confirmation_frequency
-from groundfault.base.progress import Progress
+from groundfault.base.long_work import Progress
 from groundfault.core.finding import Verdict
 from groundfault.core.plan import AUTO
 from groundfault.core.units import Units

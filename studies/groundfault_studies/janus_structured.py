@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault import Plan, judges
-from groundfault.base.progress import Progress
-from groundfault.base.streams import stream
+from groundfault.base.long_work import Progress, stream
 from groundfault.core.finding import Verdict
 from groundfault.core.units import Marks, Units
 from groundfault.judges.rule import rule

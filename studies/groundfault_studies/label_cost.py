@@ -22,8 +22,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault import audit
-from groundfault.base.progress import Progress, listener
-from groundfault.base.streams import stream
+from groundfault.base.long_work import Progress, listener, stream
 from groundfault.modes.mode import Mode
 from groundfault.render.words import plural
 from groundfault.sequential import Pool, SequentialAudit, SequentialPlan, policies

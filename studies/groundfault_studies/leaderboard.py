@@ -20,7 +20,7 @@ import numpy as np
 from groundfault import judges
 from groundfault.auditing.preparation import prepare, start_audit
 from groundfault.base.files import write_text
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault.core.finding import Verdict
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, MissingExtraError, PlanError

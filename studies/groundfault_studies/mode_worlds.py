@@ -17,8 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 import groundfault
-from groundfault.base.progress import Progress, listener
-from groundfault.base.streams import stream
+from groundfault.base.long_work import Progress, listener, stream
 from groundfault.core.evidence import Evidence
 from groundfault.errors import PlanError
 from groundfault_lab.testing.worlds import PlantedEffect, World

@@ -21,7 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 import groundfault
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault.core.roles import Roles, add_parts
 from groundfault.errors import InputError
 from groundfault.modes.condition import list_conditions

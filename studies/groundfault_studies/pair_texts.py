@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from groundfault.base.streams import stream
+from groundfault.base.long_work import stream
 
 TextsAndLabels = tuple[pl.Series, pl.Series]
 

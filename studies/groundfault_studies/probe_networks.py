@@ -18,8 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault import models
-from groundfault.base.progress import Progress, listener
-from groundfault.base.streams import stream
+from groundfault.base.long_work import Progress, listener, stream
 from groundfault.core.equivalence import compare
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, MissingExtraError

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from groundfault.base.arrays import Floats
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault.core.plan import Plan
 from groundfault.probes.policies import POLICIES, get
 from groundfault_lab.probes.arena import (

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from groundfault import models
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault.models import Target
 from groundfault.probes import Bank, Grammar
 from groundfault.probes.bank.bank import SHIPPED

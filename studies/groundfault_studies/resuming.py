@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault.errors import PlanError
 from groundfault_studies.tables import PaperTable
 

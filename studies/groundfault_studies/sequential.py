@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault.errors import PlanError
 from groundfault_studies import audit_charts
 from groundfault_studies.audit_runs import (

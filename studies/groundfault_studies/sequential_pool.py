@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault.core.candidate import Candidate
 from groundfault.sequential import Pool, SequentialAudit, SequentialPlan, policies
 from groundfault.sequential.answers import replay

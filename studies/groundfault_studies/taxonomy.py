@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
 from groundfault_lab.taxonomy.fitting.fit import fit, hash_matrix, make_matrix

@@ -17,7 +17,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault.sequential.bets import BETS, SOURCES, Null
 from groundfault.sequential.plan import Sampling
 from groundfault_studies.null_games import (

@@ -26,7 +26,7 @@ from profiles import count_examples
 from groundfault import Evidence, Library, Report, gate, models
 from groundfault.base.ledger import Ledger
 from groundfault.errors import GroundfaultError
-from groundfault.finders.declared import read_candidates
+from groundfault.finders.columns import read_candidates
 from groundfault.models import Call, Question, Record, Response
 from groundfault.probes import Bank, Config, Grammar, Runs
 from groundfault.readers.mapped import Mapped

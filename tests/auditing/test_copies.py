@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 from groundfault import Candidate, Evidence, Plan, audit
-from groundfault.auditing.copies import join_copies, take_each_for_a_unit
-from groundfault.auditing.preparation import prepare
+from groundfault.auditing.preparation import join_copies, prepare, take_each_for_a_unit
 from groundfault.auditing.prepared_audit import tabulate_units
 from groundfault.core.roles import Roles
 from groundfault.core.units import average_losses

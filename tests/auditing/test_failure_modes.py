@@ -18,7 +18,7 @@ from groundfault.auditing.failure_modes import find_gap_columns, name_modes, tab
 from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.auditing.preparation import prepare, start_audit
 from groundfault.auditing.report import Report
-from groundfault.core.column_names import describes_answer
+from groundfault.core.column_meaning import describes_answer
 from groundfault.render.mode_words import ModeOutline
 
 

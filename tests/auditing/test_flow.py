@@ -422,7 +422,7 @@ def test_groups_of_unequal_size_are_permuted_among_their_like() -> None:
 
 def test_a_p_value_at_the_level_is_at_most_the_level() -> None:
     """Three candidates, an exact p of 1/20: adjusted 0.15 in fact, and a little more in floats."""
-    from groundfault.judges.confirm import is_at_most
+    from groundfault.judges.rule import is_at_most
 
     adjusted = np.array([1 / 20 * 3, 0.15, 0.150001])
     assert adjusted[0] > 0.15

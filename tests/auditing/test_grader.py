@@ -9,7 +9,7 @@ from msgspec import structs
 
 import groundfault
 from groundfault import Evidence, Report
-from groundfault.auditing.grader import STRATA, estimate_difficulty, is_suspect, tabulate_features
+from groundfault.auditing.assemble import STRATA, estimate_difficulty, is_suspect, tabulate_features
 from groundfault.auditing.preparation import prepare
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.render.audit_words import Outline

@@ -13,8 +13,8 @@ from runs import compare_runs, make_evidence, make_runs
 import groundfault
 from groundfault import Report
 from groundfault.auditing import changes
-from groundfault.auditing.changes import read_losses, read_names, read_slice
 from groundfault.auditing.report_schema import UnitRecord
+from groundfault.auditing.results import read_losses, read_names, read_slice
 from groundfault.errors import InputError
 from groundfault.modes.mode import EVERY_MODEL
 

@@ -15,8 +15,8 @@ import pytest
 from joblib import delayed
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from groundfault.base import machine
-from groundfault.base.machine import (
+from groundfault.base import long_work
+from groundfault.base.long_work import (
     enough_openmp_threads,
     enough_threads,
     measure_free_memory,
@@ -143,7 +143,7 @@ def test_a_limit_of_the_process_counts() -> None:
     try:
         # far above what is in use, so that nothing fails meanwhile
         resource.setrlimit(resource.RLIMIT_AS, (2**43, before[1]))
-        assert 2**43 in machine._list_limits()
+        assert 2**43 in long_work._list_limits()
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
@@ -151,6 +151,6 @@ def test_a_limit_of_the_process_counts() -> None:
 def test_no_limit_is_none(tmp_path: Path) -> None:
     (tmp_path / "machine.max").write_text("max\n")
     (tmp_path / "machine.current").write_text("17\n")
-    assert machine._read_number(tmp_path / "machine.max") is None
-    assert machine._read_number(tmp_path / "machine.current") == 17
-    assert machine._read_number(tmp_path / "nowhere") is None
+    assert long_work._read_number(tmp_path / "machine.max") is None
+    assert long_work._read_number(tmp_path / "machine.current") == 17
+    assert long_work._read_number(tmp_path / "nowhere") is None

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from groundfault.base.progress import listener, show_steps
+from groundfault.base.long_work import listener, show_steps
 
 
 def test_messages_reach_the_listener() -> None:

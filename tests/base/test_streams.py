@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groundfault.base.streams import stream
+from groundfault.base.long_work import stream
 
 
 def test_a_stream_depends_on_seed_purpose_and_counter_alone() -> None:

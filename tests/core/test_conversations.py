@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from groundfault.core.conversations import list_conversations, open_conversation
+from groundfault.core.column_meaning import list_conversations, open_conversation
 
 
 def test_lists_of_messages_turns_and_spans_are_found_in_any_wrapping() -> None:

@@ -14,18 +14,22 @@ from hypothesis import given, settings, strategies as st
 from profiles import count_examples
 
 from groundfault import finders
-from groundfault.auditing.copies import join_copies
+from groundfault.auditing.preparation import join_copies
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.columns import Kind, list_examples, profile
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import _parse
 from groundfault.core.units import Marks
 from groundfault.errors import InputError, PlanError, RuleError
-from groundfault.finders.categories import Categories
-from groundfault.finders.declared import Declared, read_candidates
+from groundfault.finders.columns import (
+    Categories,
+    Declared,
+    Text,
+    Thresholds,
+    cut_lengths,
+    read_candidates,
+)
 from groundfault.finders.interactions import Interactions
-from groundfault.finders.text import Text, cut_lengths
-from groundfault.finders.thresholds import Thresholds
 from groundfault.modes.examples import find_text_columns
 from groundfault_lab.testing import check_finder
 
@@ -698,7 +702,7 @@ def test_packages_add_finders_and_a_name_taken_twice_is_told(
     install(
         tmp_path,
         "one",
-        "mine = groundfault.finders.text:Text\nbroken = groundfault.finders.text:Nothing",
+        "mine = groundfault.finders.columns:Text\nbroken = groundfault.finders.columns:Nothing",
     )
     install(tmp_path, "two", "mine = second:Text\ntext = second:Text")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -706,15 +710,15 @@ def test_packages_add_finders_and_a_name_taken_twice_is_told(
         assert finders.get("mine") is Text
     assert sorted(str(w.message) for w in error) == [
         "two are named 'mine' in groundfault.finders: "
-        "groundfault.finders.text:Text is used, not second:Text",
+        "groundfault.finders.columns:Text is used, not second:Text",
         "two are named 'text' in groundfault.finders: "
-        "groundfault.finders.text:Text is used, not second:Text",
+        "groundfault.finders.columns:Text is used, not second:Text",
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert set(finders.known()) >= {*finders.DEFAULT, "interactions", "mine", "broken"}
         with pytest.raises(
-            PlanError, match=r"'broken' of groundfault.finders.text:Nothing cannot be loaded"
+            PlanError, match=r"'broken' of groundfault.finders.columns:Nothing cannot be loaded"
         ):
             finders.get("broken")
 

@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 import groundfault
 from groundfault import Candidate, Evidence, Plan, RuleError
 from groundfault.auditing.column_timing import LEAK, measure_columns
-from groundfault.finders.instrument import Instrument
+from groundfault.finders.columns import Instrument
 from groundfault.render.audit_words import Outline
 from groundfault_lab.testing import check_finder
 

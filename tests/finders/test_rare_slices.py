@@ -8,7 +8,7 @@ import pytest
 
 import groundfault
 from groundfault import Evidence, Plan, Verdict
-from groundfault.finders.text import Text
+from groundfault.finders.columns import Text
 
 WORDS = np.array("please tell me about the order we had last week in town".split())
 

@@ -10,7 +10,8 @@ import pytest
 
 from groundfault import Candidate, Evidence, Plan, Verdict, audit, judges
 from groundfault.core.units import Marks, Units
-from groundfault.judges.confirm import (
+from groundfault.judges.max_t import MaxT
+from groundfault.judges.rule import (
     compute_graded_p_values,
     compute_p_values,
     confirm,
@@ -19,9 +20,8 @@ from groundfault.judges.confirm import (
     is_at_most,
     is_big_enough,
     keeps_sign_within_strata,
+    rule,
 )
-from groundfault.judges.max_t import MaxT
-from groundfault.judges.rule import rule
 from groundfault.stats import bits, multiple
 from groundfault_lab.testing import World, calibrate
 from groundfault_lab.testing.worlds import PlantedEffect

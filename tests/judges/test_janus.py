@@ -9,8 +9,8 @@ import pytest
 
 from groundfault import Plan, judges
 from groundfault.core.units import Units
-from groundfault.judges.confirm import draw_null_worlds
 from groundfault.judges.janus import count_expected_decoys, draw_scores
+from groundfault.judges.rule import draw_null_worlds
 from groundfault.stats.decoys import procedure_a
 from groundfault_lab.testing import World
 

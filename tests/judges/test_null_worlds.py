@@ -7,7 +7,7 @@ import pytest
 
 from groundfault.core.pairs import Pairs
 from groundfault.core.units import Marks, Units
-from groundfault.judges.confirm import draw_null_worlds, standardise
+from groundfault.judges.rule import draw_null_worlds, standardise
 from groundfault.stats import bits
 from groundfault_lab.testing import World
 

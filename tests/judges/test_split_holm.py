@@ -9,7 +9,7 @@ import pytest
 
 from groundfault import Plan, judges
 from groundfault.core.units import Units
-from groundfault.judges.confirm import is_big_enough
+from groundfault.judges.rule import is_big_enough
 from groundfault_lab.testing import World
 
 HYPOTHESES = np.arange(10)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, hypergeom
 
-from groundfault.stats.critical_regions import CriticalRegion
+from groundfault.stats.power import CriticalRegion
 
 
 @pytest.mark.parametrize("sides", [1, 2])

@@ -7,8 +7,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from groundfault.stats import order_kernels, orders
-from groundfault.stats.orders import count_runs
+from groundfault.stats import multiple, order_kernels
+from groundfault.stats.multiple import count_runs
 
 BLOCKS = np.array([0, 1, 1, 0, 2, 0, 1, 2, 0, 0, 1])
 
@@ -22,7 +22,7 @@ def test_rows_are_dealt_in_the_order_that_their_numbers_would_be(
     """Reports of earlier versions drew permutations of row numbers, and have to verify."""
     assert order_kernels  # loaded, so that columns are dealt by it
     rows = np.arange(11 * width).reshape(11, width).astype(dtype)
-    tables = np.concatenate(list(orders.deal(rows, 7, np.random.default_rng(4), blocks)))
+    tables = np.concatenate(list(multiple.deal(rows, 7, np.random.default_rng(4), blocks)))
     rng = np.random.default_rng(4)
     for table in tables:
         if blocks is None:
@@ -36,16 +36,16 @@ def test_rows_are_dealt_in_the_order_that_their_numbers_would_be(
 
 def test_batches_are_one_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.arange(20)[:, None]
-    whole = np.concatenate(list(orders.deal(rows, 9, np.random.default_rng(0))))
-    monkeypatch.setattr(orders, "_BATCH", 45)
-    batches = list(orders.deal(rows, 9, np.random.default_rng(0)))
+    whole = np.concatenate(list(multiple.deal(rows, 9, np.random.default_rng(0))))
+    monkeypatch.setattr(multiple, "_BATCH", 45)
+    batches = list(multiple.deal(rows, 9, np.random.default_rng(0)))
     assert [len(batch) for batch in batches] == [2, 2, 2, 2, 1]
     np.testing.assert_array_equal(np.concatenate(batches), whole)
 
 
 def test_equal_keys_are_sorted_as_they_came() -> None:
     keys, blocks = np.array([0.5, 0.2, 0.5, 0.5, 0.2]), np.array([1, 0, 1, 0, 0], dtype=np.uint8)
-    np.testing.assert_array_equal(orders._sort_within(keys, blocks), np.lexsort((keys, blocks)))
+    np.testing.assert_array_equal(multiple._sort_within(keys, blocks), np.lexsort((keys, blocks)))
 
 
 def test_runs_of_a_random_order_have_the_exact_mean() -> None:

@@ -14,7 +14,7 @@ from designs import full_sample, split_sample
 from hypothesis import example, given, settings, strategies as st
 from profiles import count_examples
 
-from groundfault.stats import critical_regions, null_distributions
+from groundfault.stats import null_distributions, power
 from groundfault.stats.contingency import ContingencyTables
 from groundfault.stats.decoys import procedure_a
 from groundfault.stats.power import (
@@ -289,7 +289,7 @@ def test_interpolated_totals_move_power_little(monkeypatch: pytest.MonkeyPatch) 
         return [d.power(lift) for d in designs for lift in (0.0, 0.015, 0.02, 0.04, 0.1, d.largest)]
 
     full = powers()
-    monkeypatch.setattr(critical_regions, "_MAX_CELLS", 1e5)
+    monkeypatch.setattr(power, "_MAX_CELLS", 1e5)
     assert powers() == pytest.approx(full, abs=0.005)
 
 

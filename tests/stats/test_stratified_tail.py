@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
-from groundfault.stats.stratified_tail import LOG_FLOOR, log_tail, log_tail_of_losses
+from groundfault.stats.contingency import LOG_FLOOR, log_tail, log_tail_of_losses
 
 Tables = list[tuple[int, int, int]]
 Strata = list[NDArray[np.float64]]

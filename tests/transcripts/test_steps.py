@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from groundfault import Evidence, audit
-from groundfault.core.conversations import holds_conversations, open_conversation
+from groundfault.core.column_meaning import holds_conversations, open_conversation
 from groundfault.transcripts.steps import read_transcripts, tabulate_steps
 
 OPENAI = [

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from groundfault.base.files import write_text
-from groundfault.base.machine import use_workers
-from groundfault.base.progress import Progress
+from groundfault.base.long_work import Progress, use_workers
 from groundfault.base.reading import read_text
 from groundfault.cli import shared
 from groundfault.cli.command import Options, command, list_typed

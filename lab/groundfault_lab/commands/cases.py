@@ -10,8 +10,7 @@ import polars as pl
 
 from groundfault import models
 from groundfault.base.files import write_text
-from groundfault.base.progress import Progress
-from groundfault.base.streams import stream
+from groundfault.base.long_work import Progress, stream
 from groundfault.cli.command import command
 from groundfault.cli.output import Result
 from groundfault.cli.reading import read_values

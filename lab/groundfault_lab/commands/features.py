@@ -8,7 +8,7 @@ from typing import Annotated
 
 import polars as pl
 
-from groundfault.base.progress import Progress
+from groundfault.base.long_work import Progress
 from groundfault.cli.command import Options, command, list_typed
 from groundfault.cli.output import Result
 from groundfault.cli.reading import split_names

@@ -9,7 +9,7 @@ import polars as pl
 
 from groundfault import models
 from groundfault.base.files import write_text
-from groundfault.base.progress import Progress
+from groundfault.base.long_work import Progress
 from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result
 from groundfault.cli.reading import read_values

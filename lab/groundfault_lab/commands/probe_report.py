@@ -11,7 +11,7 @@ import click
 
 from groundfault.base.files import write_text
 from groundfault.base.ledger import name_user
-from groundfault.base.progress import Progress
+from groundfault.base.long_work import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result

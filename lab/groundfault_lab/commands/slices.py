@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 from typing import Annotated, Any
 
-from groundfault.base.progress import Progress
+from groundfault.base.long_work import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 import polars as pl
 
-from groundfault.base.progress import Progress
+from groundfault.base.long_work import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import RULE, Group, Options
 from groundfault.cli.output import Result, claim_folder

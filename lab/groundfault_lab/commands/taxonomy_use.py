@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import polars as pl
 
 from groundfault.base.files import write_text
-from groundfault.base.progress import Progress
+from groundfault.base.long_work import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import RULE, Options, command
 from groundfault.cli.output import Result, show_progress

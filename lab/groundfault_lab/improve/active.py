@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.base.arrays import Floats, Ints, Places
-from groundfault.base.machine import run_in_order
+from groundfault.base.long_work import run_in_order, stream
 from groundfault.base.reading import decode_json
-from groundfault.base.streams import stream
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError, require_whole
 from groundfault.slicing.embedding import check_embedding

@@ -17,8 +17,8 @@ from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.core.judge import Screening
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
-from groundfault.judges.confirm import compute_p_values
 from groundfault.judges.janus import Janus
+from groundfault.judges.rule import compute_p_values
 from groundfault.stats import bits, decoys
 from groundfault.stats.contingency import ContingencyTables
 

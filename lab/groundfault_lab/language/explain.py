@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault.core.candidate import Candidate, add_fitted_columns
 from groundfault.core.columns import match_attributes, select_example_rows
 from groundfault.core.evidence import Evidence

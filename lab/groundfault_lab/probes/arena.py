@@ -13,8 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from groundfault.base.arrays import Bools, Floats
-from groundfault.base.machine import run_in_order
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener, run_in_order
 from groundfault.base.reading import MAX_ROWS, read_text
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError, require_name

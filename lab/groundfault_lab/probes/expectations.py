@@ -15,7 +15,7 @@ from typing import Any, Unpack
 import polars as pl
 
 from groundfault import models
-from groundfault.base.streams import stream
+from groundfault.base.long_work import stream
 from groundfault.core import equivalence
 from groundfault.errors import InputError
 from groundfault.models import Target

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from groundfault.base.long_work import stream
 from groundfault.base.reading import read_beside
-from groundfault.base.streams import stream
 from groundfault.core.equivalence import normal
 from groundfault.errors import InputError, require_name
 from groundfault.probes.bank.bank import Bank, Task

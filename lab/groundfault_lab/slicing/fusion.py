@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from groundfault.base.arrays import Bools, Floats, Ints
-from groundfault.base.streams import stream
+from groundfault.base.long_work import stream
 from groundfault.errors import InputError, PlanError
 from groundfault.slicing.embedding import check_embedding
 from groundfault_lab.slicing.domino import Domino

@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from groundfault.base.arrays import Bools, Floats, Ints
-from groundfault.base.machine import one_blas_thread
+from groundfault.base.long_work import one_blas_thread
 from groundfault.core.candidate import Candidate, FittedColumn
 from groundfault.core.columns import match_attributes, select_example_rows
 from groundfault.core.evidence import Evidence

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.base.arrays import Floats, Ints
-from groundfault.base.machine import enough_threads
+from groundfault.base.long_work import enough_threads
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.units import Marks, Units, average_losses

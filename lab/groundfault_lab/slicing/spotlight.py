@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from groundfault.base.arrays import Bools, Floats, Ints
-from groundfault.base.machine import one_blas_thread
+from groundfault.base.long_work import one_blas_thread
 from groundfault.core.candidate import Candidate, FittedColumn
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote

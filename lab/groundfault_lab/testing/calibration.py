@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import structs
 
 from groundfault import judges
-from groundfault.base.machine import run_in_order
+from groundfault.base.long_work import run_in_order
 from groundfault.core.finding import Verdict
 from groundfault.core.judge import Judge
 from groundfault.core.plan import Plan, to_fraction

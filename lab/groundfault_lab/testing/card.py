@@ -9,9 +9,10 @@ from typing import Any, Literal
 import msgspec
 
 from groundfault.base.reading import decode_json
-from groundfault.core.judge import Judge, bounded_rate
+from groundfault.core.judge import Judge
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.errors import InputError
+from groundfault.judges.rule import bounded_rate
 from groundfault.stats.intervals import clopper_pearson
 
 Rate = Literal["family-wise", "false discovery", "global null", "none"]

@@ -18,10 +18,9 @@ from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report_schema import PlanSettings, Preview
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
-from groundfault.core.judge import find_bar
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan
-from groundfault.judges.rule import find_obstacles
+from groundfault.judges.rule import find_bar, find_obstacles
 from groundfault.stats import power
 
 

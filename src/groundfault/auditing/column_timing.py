@@ -13,15 +13,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.core.candidate import Candidate, Library
-from groundfault.core.column_names import (
+from groundfault.core.column_meaning import (
     describes_answer,
     happens_during,
     holds_question,
+    list_conversations,
     names_other_score,
     names_outcome,
 )
 from groundfault.core.columns import LEVELS, take_sample
-from groundfault.core.conversations import list_conversations
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import Rule
 from groundfault.core.units import Marks

@@ -14,8 +14,7 @@ from groundfault.auditing.preparation import start_audit
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.run_texts import RunTexts
 from groundfault.base.arrays import Bools, Places
-from groundfault.base.progress import Progress, listener
-from groundfault.base.streams import stream
+from groundfault.base.long_work import Progress, listener, stream
 from groundfault.core.candidate import Candidate, Library, unique_names
 from groundfault.core.columns import match_attributes
 from groundfault.core.evidence import Evidence
@@ -46,7 +45,7 @@ from groundfault.descriptions.proposing import (
     propose_descriptions,
 )
 from groundfault.errors import InputError, PlanError
-from groundfault.finders.text import select_texts
+from groundfault.finders.columns import select_texts
 from groundfault.models.asking import AskOptions, CallOptions
 from groundfault.models.budget import MAX_CALLS, CallBudget
 from groundfault.models.record import Record

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from groundfault.base.arrays import Floats
-from groundfault.base.machine import enough_threads
+from groundfault.base.long_work import enough_threads
 from groundfault.core.judge import ConfirmationBar, Judge
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
-from groundfault.judges.confirm import least_score
+from groundfault.judges.rule import least_score
 from groundfault.stats import flips, power
 from groundfault.stats.power import Design, DesignMixture, Stage, chance_of_support
 
@@ -59,7 +59,7 @@ def make_designs(
     n_holdout : int
         Number of held-out units.
     bar : ConfirmationBar, optional
-        The judge's bar on the discovery units; see `groundfault.core.judge.find_bar`.
+        The judge's bar on the discovery units; see `groundfault.judges.rule.find_bar`.
     drawn : bool
         Whether chance divides the support between discovery and holdout, and so decides whether the
         candidate is tested; False for a candidate whose marks are known.

@@ -19,15 +19,15 @@ from groundfault.auditing.messages import NEVER_REPEATS, UNNAMED
 from groundfault.auditing.prepared_audit import PreparedAudit, tabulate_units
 from groundfault.auditing.report_schema import DecidingColumn
 from groundfault.auditing.results import NamedModes
-from groundfault.base.progress import Progress
-from groundfault.core.column_names import holds_question
+from groundfault.base.long_work import Progress
+from groundfault.core.column_meaning import holds_question
 from groundfault.core.columns import Column, Kind, list_examples, profile
 from groundfault.core.pairs import clip_changes
 from groundfault.core.rules import Rule
 from groundfault.core.units import Marks, Units, classify_sizes, number_sizes
 from groundfault.engines import SCORED
 from groundfault.errors import attempt, list_some
-from groundfault.judges.confirm import GAP_LEVEL, compute_p_values
+from groundfault.judges.rule import GAP_LEVEL, compute_p_values
 from groundfault.modes.changes import BETTER, WORSE
 from groundfault.modes.condition import MIN_SUPPORT
 from groundfault.modes.examples import add_examples, split_conditions
@@ -344,7 +344,7 @@ def find_gap_columns(
 
     Notes
     -----
-    Each column is tested on all units, two sided at `groundfault.judges.confirm.GAP_LEVEL`, for
+    Each column is tested on all units, two sided at `groundfault.judges.rule.GAP_LEVEL`, for
     each outcome. The tests of values hold the outcomes of units without a value fixed, which this
     test saw.
     """

@@ -24,7 +24,7 @@ from groundfault.core.finding import Cell, Estimate, Finding, Opposite, Verdict
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
-from groundfault.judges.confirm import is_at_most, least_score, standardise
+from groundfault.judges.rule import is_at_most, least_score, standardise
 from groundfault.stats import intervals, paired
 from groundfault.stats.contingency import condition_on_passing
 

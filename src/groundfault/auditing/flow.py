@@ -24,9 +24,9 @@ from groundfault.auditing.report_examples import choose_failures
 from groundfault.auditing.report_schema import DecidingColumn, ReportHashes
 from groundfault.auditing.results import AuditResults, NamedModes, confirmation_frequency
 from groundfault.base.ledgers import find_ledger
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault.core.candidate import Candidate
-from groundfault.core.conversations import has_transcripts
+from groundfault.core.column_meaning import has_transcripts
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.core.rules import Rule
@@ -121,13 +121,15 @@ def audit(
         )
     report_progress = listener(progress)
     candidates = None if candidates is None else list(candidates)
+    opened: AbstractContextManager[Evidence | LazyEvidence] = nullcontext(evidence)
     if isinstance(evidence, LazyEvidence):
         # evidence that cannot be judged fails here, before groups are made
         named = list_finders(candidates, finders)
         require_counts_enough(
             evidence, plan, candidates or (), named, compare=compare, robustness=robustness
         )
-    with open_units(evidence, progress) as units:
+        opened = open_units(evidence, progress)
+    with opened as units:
         report_progress("proposing candidates")
         prepared = prepare(
             units, plan, candidates, finders=finders, compare=compare, progress=progress
@@ -179,7 +181,7 @@ def judge_audit(
     # candidates that cannot be applied fail here, before the opening is recorded
     prepared.try_rules(modes=modes)
     # recorded before a held-out loss is read: an audit killed after this has used its holdout
-    book = find_ledger(ledger)
+    book = None if ledger is None else find_ledger(ledger)
     hashes = ReportHashes(
         evidence=prepared.source.hash,
         outcome=prepared.source.outcome_hash,

@@ -11,7 +11,6 @@ import msgspec
 from msgspec import Struct, structs
 
 from groundfault import judges
-from groundfault.auditing.changes import read_names
 from groundfault.auditing.detectable import USUAL_PREVALENCE
 from groundfault.auditing.evidence_again import Places, read_evidence_again
 from groundfault.auditing.gate_rows import (
@@ -29,9 +28,10 @@ from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import hash_file, report_path
 from groundfault.auditing.report_examples import match_evidence
 from groundfault.auditing.report_schema import ReportData
+from groundfault.auditing.results import read_names
 from groundfault.auditing.since_baseline import OutcomeChange, ReportPair, SinceBaseline
 from groundfault.base.files import spell_path
-from groundfault.base.machine import version
+from groundfault.base.long_work import version
 from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Finding
 from groundfault.core.rules import Rule

@@ -25,8 +25,7 @@ from groundfault.auditing.lazy_evidence import (
     sum_statuses,
 )
 from groundfault.auditing.prepared_audit import tabulate_units
-from groundfault.base.machine import measure_free_memory
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener, measure_free_memory
 from groundfault.base.row_sketch import RowSample
 from groundfault.core.evidence import Evidence
 from groundfault.core.roles import Roles

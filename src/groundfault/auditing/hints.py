@@ -22,7 +22,7 @@ from groundfault.auditing.grouped_evidence import GroupedEvidence
 from groundfault.auditing.messages import equal_p
 from groundfault.auditing.prepared_audit import tabulate_units
 from groundfault.auditing.results import AuditResults
-from groundfault.core.column_names import holds_question
+from groundfault.core.column_meaning import holds_question
 from groundfault.core.columns import Kind, profile
 from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Verdict
@@ -30,7 +30,7 @@ from groundfault.core.plan import to_fraction
 from groundfault.core.rules import Rule
 from groundfault.core.status import Status
 from groundfault.errors import attempt, list_some
-from groundfault.stats.orders import RunsTest, count_runs
+from groundfault.stats.multiple import RunsTest, count_runs
 from groundfault.transcripts.steps import make_template
 
 # columns that say which benchmark an example is of, by the last word of their names

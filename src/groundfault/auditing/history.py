@@ -20,7 +20,7 @@ from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import hash_file, report_path
 from groundfault.auditing.report_schema import ReportData
 from groundfault.base.files import claim, write_text
-from groundfault.base.machine import version
+from groundfault.base.long_work import version
 from groundfault.base.reading import read_json_object
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.rules import Rule

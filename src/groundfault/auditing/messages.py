@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from groundfault import judges
 from groundfault.base.reading import read_beside
 from groundfault.core.finding import Finding, Verdict
-from groundfault.core.judge import Judge, bounded_rate
+from groundfault.core.judge import Judge
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.status import Status
 from groundfault.errors import PlanError, list_some
+from groundfault.judges.rule import bounded_rate
 from groundfault.modes.mode import Mode, ModeSearch
 
 if TYPE_CHECKING:

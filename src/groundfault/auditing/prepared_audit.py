@@ -22,10 +22,9 @@ from groundfault.auditing.column_timing import (
     measure_marks,
 )
 from groundfault.base.arrays import Bools, Floats, Ints, Places
-from groundfault.base.digests import feed
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault.core.candidate import Candidate, Library, unique_names
-from groundfault.core.evidence import Evidence
+from groundfault.core.evidence import Evidence, feed
 from groundfault.core.judge import Judge
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan

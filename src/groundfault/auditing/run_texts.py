@@ -9,8 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from groundfault.core.column_names import holds_answer, means_pass
-from groundfault.core.conversations import has_transcripts
+from groundfault.core.column_meaning import has_transcripts, holds_answer, means_pass
 from groundfault.core.evidence import Evidence
 from groundfault.modes.examples import find_text_columns
 from groundfault.transcripts.steps import read_transcripts

@@ -14,13 +14,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from groundfault.auditing.changes import (
-    measure_overall,
-    read_losses,
-    read_names,
-    read_slice,
-    search_changes,
-)
+from groundfault.auditing.changes import measure_overall, search_changes
 from groundfault.auditing.failure_modes import (
     find_leaking_columns,
     list_own_rules,
@@ -28,6 +22,7 @@ from groundfault.auditing.failure_modes import (
 )
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report_schema import OverallChange, ReportData
+from groundfault.auditing.results import read_losses, read_names, read_slice
 from groundfault.base.arrays import Floats, Places
 from groundfault.core.candidate import Candidate, Library, unique_names
 from groundfault.core.finding import Finding

@@ -21,7 +21,7 @@ from groundfault.auditing.verification_checks import (
 )
 from groundfault.base.anchors import AnchorFiles
 from groundfault.base.ledger import Ledger
-from groundfault.base.machine import version
+from groundfault.base.long_work import version
 from groundfault.base.reading import is_inside, read_beside, read_json_object, readable
 from groundfault.errors import InputError, LedgerError, first_line
 

@@ -12,7 +12,6 @@ import msgspec
 
 from groundfault import judges
 from groundfault.auditing.assemble import COUNTS, assemble
-from groundfault.auditing.copies import take_each_for_a_unit
 from groundfault.auditing.evidence_again import (
     Places,
     read_evidence_again,
@@ -22,7 +21,7 @@ from groundfault.auditing.evidence_again import (
 from groundfault.auditing.flow import judge_audit
 from groundfault.auditing.grouped_evidence import open_units
 from groundfault.auditing.lazy_evidence import LazyEvidence
-from groundfault.auditing.preparation import prepare
+from groundfault.auditing.preparation import prepare, take_each_for_a_unit
 from groundfault.auditing.report import Report, StoredReport, read_report
 from groundfault.auditing.report_schema import SCHEMA_VERSION, Manifest, ReportData, to_plain
 from groundfault.auditing.stored_kinds import check_contents, find_kind
@@ -42,7 +41,7 @@ from groundfault.auditing.verification_checks import (
     read_opening,
 )
 from groundfault.base.ledgers import LedgerChoice, find_witness, is_waived
-from groundfault.base.machine import version
+from groundfault.base.long_work import version
 from groundfault.base.reading import is_inside, read_json_object
 from groundfault.base.registry import load_object
 from groundfault.core.candidate import Library

@@ -17,7 +17,7 @@ from groundfault.auditing.report_schema import RecordedOpening, ReportData
 from groundfault.base.anchors import AnchorFiles, name_key, read_anchor, read_time_stamp
 from groundfault.base.holdout_events import Opening, select_looks
 from groundfault.base.ledger import Ledger
-from groundfault.base.machine import version
+from groundfault.base.long_work import version
 from groundfault.base.reading import read_bytes
 from groundfault.errors import InputError, LedgerError, PlanError
 

@@ -10,7 +10,7 @@ from groundfault.auditing.flow import audit
 from groundfault.auditing.report import Report
 from groundfault.auditing.verification_checks import make_result_pages
 from groundfault.base.files import replace_folder, write_text
-from groundfault.base.progress import Progress
+from groundfault.base.long_work import Progress
 from groundfault.case.folder import AUDIT, CaseFolder
 from groundfault.case.labelling import CaseConfirmation, make_confirmation, replay_confirmation
 from groundfault.case.parts import Answer, find_losses, name_answer, write_case

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from groundfault.auditing.copies import join_copies
+from groundfault.auditing.preparation import join_copies
 from groundfault.auditing.report import Report
 from groundfault.base.arrays import Bools
 from groundfault.base.ledger import Ledger

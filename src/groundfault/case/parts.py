@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from groundfault.auditing.copies import join_copies
+from groundfault.auditing.preparation import join_copies
 from groundfault.auditing.report import Report
 from groundfault.base.arrays import Bools, Places
 from groundfault.base.files import is_unfinished, replace_folder
-from groundfault.base.streams import stream
+from groundfault.base.long_work import stream
 from groundfault.case.settings import CaseSettings, Freshness
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Number, Plan, to_fraction

@@ -13,8 +13,8 @@ import polars as pl
 from groundfault.auditing.report_schema import to_plain
 from groundfault.base.arrays import Bools, Floats
 from groundfault.base.files import replace_folder, write_text
+from groundfault.base.long_work import stream
 from groundfault.base.reading import read_beside
-from groundfault.base.streams import stream
 from groundfault.case.parts import UNIT, group_modes, list_units
 from groundfault.case.settings import ProbeChoice
 from groundfault.core.plan import to_fraction

@@ -10,17 +10,16 @@ from typing import Final
 
 import numpy as np
 
-from groundfault.auditing.copies import join_copies
+from groundfault.auditing.preparation import join_copies
 from groundfault.base.arrays import Bools, Floats
-from groundfault.base.progress import Progress
-from groundfault.base.streams import stream
+from groundfault.base.long_work import Progress, stream
 from groundfault.case.case import Case
 from groundfault.case.parts import group_modes, mark_units, select_answers
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import to_fraction
 from groundfault.core.units import average_losses
 from groundfault.errors import PlanError
-from groundfault.judges.confirm import has_support
+from groundfault.judges.rule import has_support
 from groundfault.modes.mode import Mode
 from groundfault.sequential.slice_tests import GradedSlice, SliceTest, SliceTests, read_grades
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import structs
 
-from groundfault.base.machine import use_workers
-from groundfault.base.progress import Progress
+from groundfault.base.long_work import Progress, use_workers
 from groundfault.cli import reading, shared
 from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result, claim_folder, echo_warnings

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import click
 
-from groundfault.base.progress import Progress
+from groundfault.base.long_work import Progress
 from groundfault.case.case import REPORT, Case
 from groundfault.case.folder import AUDIT
 from groundfault.case.simulation import plan_budget

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from groundfault.base.registry import load_object
 from groundfault.cli import output
-from groundfault.core.column_names import DirectionError
+from groundfault.core.column_meaning import DirectionError
 
 INPUT = "Input"
 COLUMNS = "Columns"

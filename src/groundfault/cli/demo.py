@@ -14,7 +14,7 @@ import click
 import numpy as np
 
 from groundfault.base.files import make_folder, write_bytes, write_text
-from groundfault.base.progress import Progress
+from groundfault.base.long_work import Progress
 from groundfault.cli.command import command
 from groundfault.cli.output import Result
 from groundfault.cli.settings import OutFolder, own_options

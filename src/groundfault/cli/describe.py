@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import click
 
-from groundfault.base.progress import Progress
+from groundfault.base.long_work import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result

@@ -13,7 +13,7 @@ from groundfault.cli import reading, shared
 from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result
 from groundfault.cli.settings import Count, Flag, call, derive_options
-from groundfault.core.column_names import DirectionError
+from groundfault.core.column_meaning import DirectionError
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.errors import InputError, PlanError

@@ -27,7 +27,7 @@ from groundfault.base.files import (
     resolve_links,
     write_text,
 )
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault.base.sheets import require_table_name
 from groundfault.errors import InputError, shorten
 

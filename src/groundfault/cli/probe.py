@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args
 import click
 
 from groundfault.base.files import write_text
-from groundfault.base.progress import Progress
+from groundfault.base.long_work import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result, require_writable

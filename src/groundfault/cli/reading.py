@@ -13,12 +13,12 @@ import click
 
 from groundfault.base.ledger import Ledger
 from groundfault.base.ledgers import EARLIER, find_ledger
-from groundfault.base.progress import Progress
+from groundfault.base.long_work import Progress
 from groundfault.cli.command import ARGUMENTS, Options
 from groundfault.cli.output import echo_warnings
 from groundfault.cli.settings import Flag, call
 from groundfault.core.candidate import Candidate, Library
-from groundfault.core.column_names import DirectionError
+from groundfault.core.column_meaning import DirectionError
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
 from groundfault.readers.configurations import CONFIGURATION, split_source
@@ -174,7 +174,7 @@ def read_candidates(
             if value:
                 raise PlanError(f"--library is judged as it is in the file: leave out --{name}")
         return list(Library.load(library)), []
-    from groundfault.finders.declared import Declared, read_candidates as from_file
+    from groundfault.finders.columns import Declared, read_candidates as from_file
 
     named = [Candidate.from_text(text, missing=missing) for text in candidate]
     proposers: list[Any] = [Declared(tuple(declare), missing=missing)] if declare else []

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from groundfault.base.files import write_text
-from groundfault.base.progress import Progress
+from groundfault.base.long_work import Progress
 from groundfault.base.reading import read_text
 from groundfault.base.registry import load_object
 from groundfault.cli import shared
@@ -23,7 +23,7 @@ from groundfault.cli.command import GroupedOption, Options, command, list_typed
 from groundfault.cli.output import Result
 from groundfault.cli.reading import read_sources
 from groundfault.cli.settings import call
-from groundfault.core.column_names import means_pass, names_a_thing, names_outcome
+from groundfault.core.column_meaning import means_pass, names_a_thing, names_outcome
 from groundfault.core.evidence import Evidence
 from groundfault.errors import GroundfaultError, InputError, shorten
 from groundfault.render.words import clean, plural

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.core.candidate import Candidate
-from groundfault.core.column_names import names_a_thing
+from groundfault.core.column_meaning import names_a_thing
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
 from groundfault.errors import InputError

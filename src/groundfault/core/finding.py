@@ -88,7 +88,7 @@ class Estimate:
     effect : float
         A lift, or a ratio where the plan's effect is one; between no effect and the observed one.
     interval : pair of floats
-        On the same scale. See `groundfault.auditing.findings`.
+        On the same scale. See `groundfault.auditing.results`.
     """
 
     effect: float

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from groundfault.base.arrays import Bools, Floats, Ints, Places
-from groundfault.base.machine import enough_threads
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
 from groundfault.stats.decoys import Floor
@@ -64,8 +64,8 @@ class ConfirmationBar:
     """
 
     level: Callable[[int, int], float] | None = None
-    floors: Floats = field(default_factory=lambda: np.zeros(1))
-    rivals: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    floors: Floats = field(default_factory=partial(np.zeros, 1))
+    rivals: Ints = field(default_factory=partial(np.zeros, 1, dtype=np.int64))  # type: ignore[arg-type]
 
 
 @runtime_checkable
@@ -117,21 +117,3 @@ class Judge(Protocol):
         The same generator gives the same answers.
         """
         ...
-
-
-def bounded_rate(judge: Judge) -> ErrorRate | None:
-    """Return the error rate that a judge says it bounds; None if it states no rate."""
-    rate: ErrorRate | None = getattr(judge, "bounds", None)
-    return rate
-
-
-def find_bar(
-    judge: Judge, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
-) -> ConfirmationBar | None:
-    """Return a judge's bar for one true hypothesis among null ones; None if it states no bar."""
-    method = getattr(judge, "find_bar", None)
-    if method is None or not len(hypotheses):
-        return None
-    with enough_threads(units.marks.size * len(hypotheses)):
-        bar: ConfirmationBar = method(units, hypotheses, plan, rng)
-    return bar

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 
 from groundfault.base.arrays import Bools
-from groundfault.base.streams import stream
+from groundfault.base.long_work import stream
 from groundfault.core.evidence import Evidence
 from groundfault.core.row_names import find_cluster_leaders
 from groundfault.core.time_split import earlier_units

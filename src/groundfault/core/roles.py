@@ -9,8 +9,12 @@ from typing import Any
 
 import polars as pl
 
-from groundfault.core.column_names import DirectionError, means_pass, tell_rows_apart
-from groundfault.core.conversations import holds_conversations
+from groundfault.core.column_meaning import (
+    DirectionError,
+    holds_conversations,
+    means_pass,
+    tell_rows_apart,
+)
 from groundfault.core.status import COUNTABLE, UNSCORED, Status
 from groundfault.errors import InputError, RuleError
 

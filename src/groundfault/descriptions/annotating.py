@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from groundfault.base.arrays import Bools, Places
 from groundfault.base.files import write_bytes
+from groundfault.base.long_work import stream
 from groundfault.base.sheets import escape_cell, format_csv, read_sheet_text, split_rows
-from groundfault.base.streams import stream
 from groundfault.core.candidate import FittedColumn
 from groundfault.descriptions.proposing import PROMPTS, ExampleDescription
 from groundfault.errors import InputError

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from groundfault.base.arrays import Bools
-from groundfault.base.streams import stream
+from groundfault.base.long_work import stream
 from groundfault.errors import InputError, PlanError
 from groundfault.models.budget import CallBudget, CallEstimate
 from groundfault.models.question import Question

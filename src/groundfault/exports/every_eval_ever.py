@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from groundfault.core.conversations import TRANSCRIPT
+from groundfault.core.column_meaning import TRANSCRIPT
 from groundfault.exports.slices import ReportSlices
 from groundfault.readers.every_eval_ever import write as write_records
 from groundfault.readers.log import COLUMNS, OURS

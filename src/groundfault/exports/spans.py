@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from groundfault.auditing.report import Report
-from groundfault.base.machine import version
+from groundfault.base.long_work import version
 from groundfault.errors import require_extra
 
 STAGES = (

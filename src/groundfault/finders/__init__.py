@@ -1,4 +1,4 @@
-"""Finders: each proposes candidates from discovery evidence, one proposer a file.
+"""Finders: each proposes candidates from discovery evidence.
 
 A finder is an ordinary class with a ``name`` and a ``propose`` method; packages register theirs
 under the entry-point group ``groundfault.finders``."""

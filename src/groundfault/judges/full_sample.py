@@ -13,7 +13,7 @@ from groundfault.base.arrays import Places
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
-from groundfault.judges.confirm import compute_p_values, is_at_most, is_big_enough
+from groundfault.judges.rule import compute_p_values, is_at_most, is_big_enough
 from groundfault.stats import multiple
 
 _ADJUST = {

@@ -12,7 +12,7 @@ from groundfault.base.arrays import Floats, Places
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
-from groundfault.judges.confirm import compute_p_values, draw_null_worlds
+from groundfault.judges.rule import compute_p_values, draw_null_worlds
 from groundfault.stats import decoys
 from groundfault.stats.contingency import ContingencyTables
 from groundfault.stats.decoys import Floor, count_levels

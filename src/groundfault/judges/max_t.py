@@ -13,7 +13,7 @@ from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Scr
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
-from groundfault.judges.confirm import (
+from groundfault.judges.rule import (
     compute_p_values,
     draw_null_worlds,
     is_at_most,

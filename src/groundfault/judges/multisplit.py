@@ -13,7 +13,7 @@ from groundfault.base.arrays import Floats, Ints, Places
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
-from groundfault.judges.confirm import compute_p_values, draw_null_worlds, is_big_enough
+from groundfault.judges.rule import compute_p_values, draw_null_worlds, is_big_enough
 from groundfault.stats import multiple, null_distributions
 from groundfault.stats.contingency import ContingencyTables
 

@@ -11,7 +11,7 @@ from groundfault.base.arrays import Places
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
-from groundfault.judges.confirm import (
+from groundfault.judges.rule import (
     compute_p_values,
     draw_null_worlds,
     is_big_enough,

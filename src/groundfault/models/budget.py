@@ -9,7 +9,7 @@ from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import TypedDict, TypeVar
 
-from groundfault.base.progress import listener
+from groundfault.base.long_work import listener
 from groundfault.errors import PlanError
 from groundfault.models import replies
 from groundfault.models.asking import AskOptions

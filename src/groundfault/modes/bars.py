@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.base.arrays import Bools, Floats, Places
-from groundfault.base.streams import stream
+from groundfault.base.long_work import stream
 from groundfault.core.plan import BarKind
 from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, MIN_SUPPORT, TOP_VALUES
 from groundfault.modes.kernels import (

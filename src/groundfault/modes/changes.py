@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from groundfault.base.arrays import Bools, Floats, Places
-from groundfault.base.streams import stream
+from groundfault.base.long_work import stream
 from groundfault.core.pairs import clip_changes
 from groundfault.core.plan import BarKind
 from groundfault.errors import list_some

@@ -13,9 +13,8 @@ import polars as pl
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from groundfault.core.column_names import ANSWERS, PROMPTS
+from groundfault.core.column_meaning import ANSWERS, PROMPTS, list_conversations, tell_conversation
 from groundfault.core.columns import Kind, list_plain, profile, take_sample, tell_value
-from groundfault.core.conversations import list_conversations, tell_conversation
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import Rule
 from groundfault.modes.mode import DosePoint, Mode, ModeExample, Side

@@ -12,8 +12,7 @@ import polars as pl
 from msgspec.structs import replace as restate
 from numpy.typing import NDArray
 
-from groundfault.base.machine import enough_threads
-from groundfault.base.progress import Progress
+from groundfault.base.long_work import Progress, enough_threads
 from groundfault.core.candidate import Candidate
 from groundfault.core.plan import BarKind
 from groundfault.modes.bars import Bars
@@ -33,11 +32,12 @@ from groundfault.modes.rule_space import RuleLanguage
 from groundfault.modes.selection import Listed, Selection
 from groundfault.modes.strata import Losses
 from groundfault.stats.bits import Layout
+from groundfault.stats.contingency import log_tail
 from groundfault.stats.intervals import wilson
-from groundfault.stats.stratified_tail import log_tail
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
 _MAX_ALTERNATIVES = 5  # as many as a page shows
 POWER = 0.8  # the usual power of a study: four times in five
 _MARGIN = 0.04

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.modes.strata import discount_spread
-from groundfault.stats.contingency import common_grid
-from groundfault.stats.stratified_tail import log_tail, log_tail_of_losses
+from groundfault.stats.contingency import common_grid, log_tail, log_tail_of_losses
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
+
 Ints = NDArray[np.int64]
 
 # atoms of all strata together up to which tails are convolved: some tenths of a second

@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault.modes.bars import Bars
 from groundfault.modes.condition import MIN_SUPPORT
 from groundfault.modes.rule_space import ModeRule

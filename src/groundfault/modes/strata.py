@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.base.arrays import Bools, Places
-from groundfault.base.streams import stream
+from groundfault.base.long_work import stream
 from groundfault.modes.kernels import sum_rows
 from groundfault.stats import bits
 from groundfault.stats.betting import log_excess
 from groundfault.stats.bits import Bits, Layout
-from groundfault.stats.contingency import common_grid
-from groundfault.stats.stratified_tail import log_tail, log_tail_of_losses
+from groundfault.stats.contingency import common_grid, log_tail, log_tail_of_losses
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Singles = NDArray[np.float32]
+
 _KEPT = 0.9
 """Share of the units that samples keep: a mode that depends on the other tenth is not stable."""
 _SAMPLES = 20

@@ -8,7 +8,7 @@ from shlex import quote
 
 import polars as pl
 
-from groundfault.core.column_names import DirectionError, means_pass, require_direction
+from groundfault.core.column_meaning import DirectionError, means_pass, require_direction
 from groundfault.core.status import Status
 from groundfault.errors import InputError
 

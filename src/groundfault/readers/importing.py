@@ -22,9 +22,9 @@ from groundfault.base.files import (
     spell_path,
     write_text,
 )
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault.base.reading import read_json_object, readable
-from groundfault.core.column_names import OUTCOMES, means_pass, names_a_thing, names_outcome
+from groundfault.core.column_meaning import OUTCOMES, means_pass, names_a_thing, names_outcome
 from groundfault.core.roles import Roles, read_roles
 from groundfault.errors import InputError, describe_missing, first_line
 from groundfault.readers.account import Account, LogRead

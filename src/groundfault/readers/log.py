@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.core.conversations import TRANSCRIPT
+from groundfault.core.column_meaning import TRANSCRIPT
 from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.account import OfficialFigure

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from groundfault.core.column_names import describes_answer, names_outcome
-from groundfault.core.conversations import TRANSCRIPT
+from groundfault.core.column_meaning import TRANSCRIPT, describes_answer, names_outcome
 from groundfault.core.roles import Roles
 from groundfault.core.status import Status
 from groundfault.errors import InputError

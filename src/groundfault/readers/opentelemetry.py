@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from groundfault.core.conversations import read_attributes
+from groundfault.core.column_meaning import read_attributes
 from groundfault.core.status import Status
 from groundfault.readers.log import Observation
 from groundfault.readers.server_exports import ServerExport, judge, plain, read_rows

@@ -12,7 +12,7 @@ import msgspec
 import polars as pl
 
 from groundfault import readers
-from groundfault.core.conversations import TRANSCRIPT
+from groundfault.core.column_meaning import TRANSCRIPT
 from groundfault.core.roles import Roles
 from groundfault.errors import InputError, first_line
 from groundfault.readers.account import Account

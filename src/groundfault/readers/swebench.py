@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from groundfault.base.reading import read_bytes, readable
-from groundfault.core.conversations import open_conversation
+from groundfault.core.column_meaning import open_conversation
 from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.account import OfficialFigure

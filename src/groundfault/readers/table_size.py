@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from groundfault.base.machine import measure_free_memory
+from groundfault.base.long_work import measure_free_memory
 from groundfault.base.reading import readable
 from groundfault.errors import InputError
 from groundfault.readers.safely import MAX_RATIO

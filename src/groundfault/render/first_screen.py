@@ -13,7 +13,7 @@ from shlex import quote
 from groundfault.auditing.hints import NO_LEVEL
 from groundfault.auditing.messages import DISCOVERIES, FAMILY
 from groundfault.auditing.report_schema import ReportData
-from groundfault.core.column_names import means_pass
+from groundfault.core.column_meaning import means_pass
 from groundfault.readers.account import compare_official
 from groundfault.render import mode_page, words
 from groundfault.render.audit_words import Outline

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from groundfault.core.column_names import means_pass
+from groundfault.core.column_meaning import means_pass
 from groundfault.errors import InputError, require_name
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import Pool

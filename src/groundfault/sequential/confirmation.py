@@ -26,8 +26,7 @@ from groundfault.core.plan import AUTO, Plan, to_fraction
 from groundfault.core.row_names import sampler_of
 from groundfault.core.units import Units
 from groundfault.errors import InputError, LedgerError, PlanError, require_whole
-from groundfault.judges.confirm import has_support
-from groundfault.judges.rule import rule
+from groundfault.judges.rule import has_support, rule
 from groundfault.sequential.draws import pick
 from groundfault.sequential.labelling import EventKinds, RecordedSession, check_score
 from groundfault.sequential.policies import Query

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from groundfault.base.streams import stream
+from groundfault.base.long_work import stream
 from groundfault.errors import LedgerError
 
 

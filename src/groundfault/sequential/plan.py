@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict, get_args
 
 import numpy as np
 
-from groundfault.base.streams import stream
+from groundfault.base.long_work import stream
 from groundfault.core.plan import to_fraction
 from groundfault.errors import PlanError, require_name, require_whole, require_word
 from groundfault.sequential.bets import SOURCES, Bet, Null, Shares, is_number

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from groundfault.base.arrays import Bools, Floats, Ints
 from groundfault.core.candidate import Candidate
-from groundfault.core.column_names import require_direction
+from groundfault.core.column_meaning import require_direction
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError
 from groundfault.modes.mode import Mode

@@ -13,7 +13,7 @@ import numpy as np
 from groundfault.auditing.verification_checks import differences_of
 from groundfault.base.arrays import Bools
 from groundfault.base.ledgers import LedgerChoice, find_ledger
-from groundfault.base.machine import version
+from groundfault.base.long_work import version
 from groundfault.errors import InputError, LedgerError, PlanError, require_name
 from groundfault.sequential import policies
 from groundfault.sequential.certificate import Certificate, GroupCount

@@ -11,8 +11,7 @@ import msgspec
 import numpy as np
 
 from groundfault.base.arrays import Floats
-from groundfault.base.machine import run_in_order
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener, run_in_order
 from groundfault.errors import PlanError, require_name
 from groundfault.sequential import policies
 from groundfault.sequential.plan import SequentialPlan

@@ -28,7 +28,7 @@ from groundfault.base.anchors import AnchorFiles
 from groundfault.base.holdout_events import Event
 from groundfault.base.ledger import Ledger
 from groundfault.base.ledgers import LedgerChoice, find_witness, is_waived
-from groundfault.base.machine import version
+from groundfault.base.long_work import version
 from groundfault.core.plan import to_fraction
 from groundfault.errors import GroundfaultError, InputError, LedgerError
 from groundfault.sequential import policies

@@ -1,4 +1,4 @@
-"""Exact and approximate tails over strata, compiled: see `groundfault.stats.stratified_tail`."""
+"""Exact and approximate tails over strata, compiled: see `groundfault.stats.contingency`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+
 Floats = NDArray[np.float64]
 
 # smaller probabilities are given as this one
@@ -20,7 +21,7 @@ ATOMS = 48  # and this many beyond: a skewed tail decays by a factor a step
 
 @njit(cache=True, nogil=True)
 def log_tail(errors_on: int, on: Ints, errors: Ints, size: Ints) -> float:
-    """See `groundfault.stats.stratified_tail.log_tail`."""
+    """See `groundfault.stats.contingency.log_tail`."""
     start = 0
     mass = np.ones(1)
     for h in range(len(on)):
@@ -80,7 +81,7 @@ def _convolve(a: Floats, b: Floats) -> Floats:  # pragma: no cover - compiled
 def log_tail_of_losses(
     total: float, step: float, on: Ints, home: Ints, values: Floats, counts: Ints
 ) -> float:  # pragma: no cover - compiled
-    """See `groundfault.stats.stratified_tail.log_tail_of_losses`."""
+    """See `groundfault.stats.contingency.log_tail_of_losses`."""
     bar = total - step / 2
     strata = len(on)
     size, mean = np.zeros(strata), 0.0

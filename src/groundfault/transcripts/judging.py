@@ -11,7 +11,7 @@ import polars as pl
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from groundfault.base.streams import stream
+from groundfault.base.long_work import stream
 from groundfault.core.evidence import Evidence
 from groundfault.stats.intervals import wilson
 from groundfault.stats.multiple import holm

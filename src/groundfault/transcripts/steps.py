@@ -13,7 +13,7 @@ import msgspec
 import polars as pl
 
 from groundfault import readers
-from groundfault.core.conversations import (
+from groundfault.core.column_meaning import (
     TRANSCRIPT,
     list_conversations,
     open_conversation,

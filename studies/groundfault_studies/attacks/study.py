@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import groundfault
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault.errors import PlanError
 from groundfault_lab.testing.card import interval
 from groundfault_studies.attacks.attack import Attack

@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike
 from groundfault.auditing.report_schema import to_plain
 from groundfault.auditing.verification_checks import differences_of
 from groundfault.base.arrays import Bools, Floats, Places
-from groundfault.base.machine import version
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener, version
 from groundfault.core.candidate import matrix as numbers_of
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, list_some

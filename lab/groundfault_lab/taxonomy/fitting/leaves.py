@@ -14,8 +14,8 @@ from groundfault.core.columns import Kind, profile
 from groundfault.core.rules import Rule
 from groundfault.modes.condition import Condition, list_conditions
 from groundfault.modes.find import find_modes
+from groundfault.stats.contingency import log_tail
 from groundfault.stats.multiple import holm
-from groundfault.stats.stratified_tail import log_tail
 from groundfault_lab.taxonomy.fitting.matrix import Matrix
 from groundfault_lab.taxonomy.fitting.settings import Settings
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from groundfault.base.streams import stream
+from groundfault.base.long_work import stream
 from groundfault.errors import PlanError, require_word
 from groundfault_lab.taxonomy.fitting.matrix import Imputation
 

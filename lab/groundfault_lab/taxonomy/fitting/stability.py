@@ -17,8 +17,7 @@ import numpy as np
 
 from groundfault.base.arrays import Floats, Ints, Places
 from groundfault.base.files import write_text
-from groundfault.base.machine import run_in_order
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener, run_in_order
 from groundfault.base.reading import MAX_ROWS, decode_json, read_text
 from groundfault.errors import InputError
 from groundfault_lab.stats.partitions import adjusted_rand, best_jaccard

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_schema import Derivation, Manifest
-from groundfault.base.progress import Progress
+from groundfault.base.long_work import Progress
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError

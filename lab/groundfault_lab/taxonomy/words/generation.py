@@ -14,8 +14,7 @@ from typing import Unpack
 
 import msgspec
 
-from groundfault.base.progress import listener
-from groundfault.base.streams import stream
+from groundfault.base.long_work import listener, stream
 from groundfault.errors import InputError, PlanError, require_name
 from groundfault.models import Question, Target, get, replies
 from groundfault.models.asking import AskOptions

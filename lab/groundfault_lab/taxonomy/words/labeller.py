@@ -9,7 +9,7 @@ from typing import Unpack
 
 import msgspec
 
-from groundfault.base.streams import stream
+from groundfault.base.long_work import stream
 from groundfault.errors import InputError, PlanError
 from groundfault.models import Question, Target, get, replies
 from groundfault.models.asking import AskOptions

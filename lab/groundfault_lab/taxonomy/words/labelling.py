@@ -27,10 +27,9 @@ from groundfault.auditing.verification_checks import (
 )
 from groundfault.base.files import replace_folder, write_text
 from groundfault.base.ledgers import LedgerChoice
-from groundfault.base.machine import version
+from groundfault.base.long_work import stream, version
 from groundfault.base.reading import read_bytes, read_json_object
 from groundfault.base.registry import load_object
-from groundfault.base.streams import stream
 from groundfault.errors import InputError, PlanError
 from groundfault.stats.intervals import wilson
 from groundfault.stats.paired import student

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from groundfault.base.streams import stream
+from groundfault.base.long_work import stream
 from groundfault.core.equivalence import compare, numbers
 from groundfault.errors import InputError, PlanError
 from groundfault.probes.bank.bank import Bank, Task

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from groundfault.base.arrays import Bools, Floats
-from groundfault.base.machine import one_thread
+from groundfault.base.long_work import one_thread
 from groundfault.errors import PlanError, require_name, require_word
 from groundfault.probes.policies.history import (
     Keys,

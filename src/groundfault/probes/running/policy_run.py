@@ -22,8 +22,8 @@ from numpy.random import Generator
 from groundfault.base.arrays import Bools
 from groundfault.base.files import make_file, make_folder, write_bytes
 from groundfault.base.holdout_events import Event
+from groundfault.base.long_work import stream
 from groundfault.base.reading import MAX_ROWS, read_bytes
-from groundfault.base.streams import stream
 from groundfault.core import equivalence
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.models import Response

@@ -20,7 +20,7 @@ from typing import Any
 
 from groundfault import models
 from groundfault.base.ledger import Ledger
-from groundfault.base.progress import Progress, listener
+from groundfault.base.long_work import Progress, listener
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.models import Question, Record, Response, Target
 from groundfault.models.question import list_others

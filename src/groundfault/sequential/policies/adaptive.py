@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.base.arrays import Floats, Places
-from groundfault.base.machine import one_thread
+from groundfault.base.long_work import one_thread
 from groundfault.errors import PlanError
 from groundfault.sequential.policies import History, Query
 from groundfault.sequential.policies.learned import Cache, claim_lowest, predict_group_rests

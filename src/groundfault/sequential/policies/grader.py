@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from groundfault.base.arrays import Floats
-from groundfault.base.machine import one_thread
+from groundfault.base.long_work import one_thread
 from groundfault.errors import PlanError
 from groundfault.sequential.policies import History, Query
 from groundfault.sequential.policies.learned import (

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.base.arrays import Bools, Floats, Ints, Places
-from groundfault.base.machine import one_thread
+from groundfault.base.long_work import one_thread
 from groundfault.errors import PlanError
 from groundfault.sequential.policies import Cells, History, Query
 

@@ -10,7 +10,7 @@ import polars as pl
 from starlette.responses import Response
 from starlette.routing import Route
 
-from groundfault.core.column_names import measures_answer
+from groundfault.core.column_meaning import measures_answer
 from groundfault.core.finding import Finding, Verdict
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError, RuleError

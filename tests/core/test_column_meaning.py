@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from groundfault import Evidence, Pool
-from groundfault.core.column_names import (
+from groundfault.core.column_meaning import (
     describes_answer,
     holds_answer,
     means_pass,

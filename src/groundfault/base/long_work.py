@@ -1,15 +1,19 @@
-"""The machine: workers for repeats, here or on a named farm; threads; free memory."""
+"""Long work: workers for repeats, here or on a named farm, and random numbers that do not depend on
+the order of repeats; threads; free memory; progress."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from groundfault.errors import InputError, PlanError, first_line, require_extra
 
@@ -19,6 +23,9 @@ _SMALL = 20_000_000
 _CGROUP = Path("/sys/fs/cgroup")
 # of an installed package: read once a process, since parsing its metadata takes milliseconds
 version = cache(metadata.version)
+
+Progress = Callable[[str], object]
+"""Function that is called with a message before each step."""
 
 
 def run_in_order(calls: Iterable[Any], jobs: int) -> Iterator[Any]:
@@ -188,3 +195,86 @@ def _read_address_space() -> int | None:
 
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     return None if limit == resource.RLIM_INFINITY else limit
+
+
+def listener(progress: Progress | None) -> Progress:
+    """Return the function to call with a message: the argument, or a function without effect."""
+    return progress or _ignore
+
+
+def _ignore(message: str) -> None:
+    """Ignore a message, because the caller passed no function."""
+
+
+def show_steps() -> Progress:
+    """Return a function that shows the current step in one line, to be passed as ``progress``.
+
+    The line is below the cell in a notebook, and on standard error in a terminal. Elsewhere, as in
+    the log of a job, each step is a line of its own.
+
+    Examples
+    --------
+    >>> import groundfault
+    >>> table = {"lang": ["de", "en"] * 50, "error": [1, 0, 0, 0] * 25}
+    >>> evidence = groundfault.Evidence.from_table(table, outcome="error")
+    >>> report = groundfault.audit(evidence, ledger=False, progress=groundfault.show_steps())
+    """
+    shell = _find_notebook()
+    if shell is not None:
+        return _NotebookLine()
+    return _write_over if sys.stderr.isatty() else _write_line
+
+
+def _find_notebook() -> Any:
+    """Return the running shell if it has a notebook's kernel, without importing IPython."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell if hasattr(shell, "kernel") else None
+
+
+class _NotebookLine:
+    """One line of output below a cell, written anew with each message."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def __call__(self, message: str) -> None:
+        content = {"text/plain": message}
+        if self._handle is None:
+            from IPython.display import display
+
+            self._handle = display(content, raw=True, display_id=True)
+        else:
+            self._handle.update(content, raw=True)
+
+
+def _write_over(message: str) -> None:
+    """Write a message over the last one: back to the start of the line, which is cleared."""
+    sys.stderr.write(f"\r\x1b[K{_clean(message)}")
+    sys.stderr.flush()
+
+
+def _write_line(message: str) -> None:
+    sys.stderr.write(f"{_clean(message)}\n")
+
+
+def _clean(message: str) -> str:
+    """Return a message without control characters, which names of files and columns may hold."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in message)
+
+
+def stream(seed: int, purpose: str, counter: int = 0) -> np.random.Generator:
+    """Return a generator that depends only on seed, purpose and counter, not on earlier draws.
+
+    Parameters
+    ----------
+    seed : int
+        At least 0; the seed of the plan.
+    purpose : str
+        Purpose of the numbers. Two purposes never share a stream.
+    counter : int
+        The number of the stream, at least 0, if one purpose needs several.
+    """
+    # sha256, since Python's hash of a text differs from process to process
+    word = int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:8], "big")
+    return np.random.default_rng([seed, word, counter])

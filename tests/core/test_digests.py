@@ -8,7 +8,7 @@ from datetime import date
 import polars as pl
 import pytest
 
-from groundfault.base.digests import feed
+from groundfault.core.evidence import feed
 
 
 def digest(values: pl.Series) -> str:
