@@ -12,7 +12,7 @@ from runs import compare_runs, make_evidence, make_runs
 
 import groundfault
 from groundfault import Report
-from groundfault.auditing import changes
+from groundfault.auditing import results
 from groundfault.auditing.report_schema import UnitRecord
 from groundfault.auditing.results import read_losses, read_names, read_slice
 from groundfault.errors import InputError
@@ -72,7 +72,7 @@ def test_the_other_side_is_kept_where_failures_are_fewer() -> None:
 
 def test_no_record_where_it_would_say_nothing_or_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compare_runs(make_runs(n=200)).units is None
-    monkeypatch.setattr(changes, "MAX_LOSSES", 399)
+    monkeypatch.setattr(results, "MAX_LOSSES", 399)
     assert groundfault.audit(make_evidence(make_runs(n=200)), ledger=False).units is None
 
 
@@ -100,6 +100,6 @@ def test_damage_is_refused(report: Report, changes: dict[str, object]) -> None:
 def test_a_loss_lies_between_0_and_1(report: Report) -> None:
     record = read_record(report)
     assert report.units is not None
-    losses = {"old": changes._encode(np.full(600, 2.0, dtype="<f4"))}
+    losses = {"old": results._encode(np.full(600, 2.0, dtype="<f4"))}
     with pytest.raises(InputError, match="damaged"):
         read_losses(msgspec.structs.replace(record, losses=losses), "old")

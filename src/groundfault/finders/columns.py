@@ -1,4 +1,4 @@
-"""The finders of an audit that names none: categories, numbers, texts, flags, and the instrument.
+"""The default finders: categories, numbers, texts, flags, and the instrument.
 
 Each reads one column at a time.
 """

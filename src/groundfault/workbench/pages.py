@@ -124,7 +124,7 @@ async def read_form(request: Request) -> QueryParams:
 def make_trial_routes(path: str, show: Callable[[Request], Response]) -> tuple[Route, Route]:
     """Return the routes of a page that counts rules: a new rule is counted only by a POST.
 
-    Looking records nothing: where the rule or a filter of an address was not tried yet, the page
+    Looking is not recorded: where the rule or a filter of an address was not tried yet, the page
     that asks for it is shown instead.
 
     Parameters

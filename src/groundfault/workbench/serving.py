@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from groundfault.workbench.opened_report import OpenedReport
 
 PORT = 8457
-"""Where the workbench listens if that is free and nothing else was asked for."""
+"""Where the workbench listens by default, if that is free."""
 
 
 def require_web() -> None:
