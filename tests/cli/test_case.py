@@ -73,7 +73,7 @@ def test_steps_hand_over(place: Path) -> None:
     assert command in " ".join(before.split())
     assert "it says which modes N labels can confirm" in " ".join(before.split())
     stopped = run("label", "confirm", "--case", place / "case", "--label", "ask", typed="p\nq\n")
-    assert "what was recorded is safe" in stopped.output
+    assert "your labels are saved" in stopped.output
     assert "score: [p]assed, [f]ailed, [u]nscorable, [q]uit" in stopped.output
     state = json.loads(run("case", "status", place / "case", "--json", "-").output)
     assert (state["labelled"], state["modes"][0]["standing"]) == (1, "open")

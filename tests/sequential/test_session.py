@@ -1498,7 +1498,7 @@ def test_asking_a_person_and_going_on_later(shell):
 def test_an_interruption_has_the_status_of_one_and_loses_nothing(shell, monkeypatch):
     cut_off = shell("run", *POOL, "--label", "ask", text="p\n")
     assert cut_off.exit_code == 130
-    assert "stopped; what was recorded is safe" in cut_off.output
+    assert "stopped; your labels are saved" in cut_off.output
 
     def interrupt(query, *_, **__):
         raise KeyboardInterrupt

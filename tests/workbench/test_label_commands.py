@@ -62,7 +62,7 @@ def test_ctrl_c_ends_the_page_and_writes_the_certificate(folder: Path) -> None:
         assert answer.status_code == 303
     assert server.end(signal.SIGINT) == 0
     nursery.stop()
-    assert "stopped; what was recorded is safe" in (folder / "output-1").read_text()
+    assert "stopped; your labels are saved" in (folder / "output-1").read_text()
     certificate = Certificate.load(folder / "certificate.json")
     assert certificate.labelled == 1
     assert certificate == SequentialAudit.from_ledger(folder / "ledger.db").certificate()

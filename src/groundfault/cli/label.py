@@ -343,7 +343,7 @@ def _outline_prospects(
             "without a failing group; a larger --budget lets it"
         )
     elif advice is None:
-        yield "no burn-in keeps wrong passes at alpha; try longer ones, or another policy"
+        yield "with each burn-in, false passes exceed alpha: try longer ones, or another --policy"
     else:
         yield (
             "shortest burn-in that passes a failing model with probability at most "

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 """Exit status after Ctrl-C: 128 and the number of SIGINT, as shells have it."""
 
-STOPPED = "\nstopped; what was recorded is safe: run the same command again to go on"
+STOPPED = "\nstopped; your labels are saved: run the same command again to continue"
 
 
 class Quit(click.Abort):

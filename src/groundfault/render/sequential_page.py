@@ -36,8 +36,8 @@ MAX_LABELS = 500
 """Labels in the table of all: the certificate has more."""
 _FOUND = "failure mode found"
 _ADAPTIVE = (
-    "Cases were chosen by what earlier labels showed, so the mean of the labels is no estimate of "
-    "the mean of a group."
+    "Earlier labels decided which cases came next, so the mean of the labels does not estimate the "
+    "mean of a group."
 )
 
 _BOUNDS = (
@@ -45,8 +45,8 @@ _BOUNDS = (
     "of at least {:g}%."
 )
 _VALID = (
-    "Both e-values may be read after every label, and the audit may stop at any time: the chance "
-    "that a true null is ever refuted is at most alpha."
+    "You may read both e-values after every label and stop at any time: the chance that a true "
+    "null is ever rejected is at most alpha."
 )
 _FAMILY = (
     "The chance that any candidate is confirmed falsely is at most alpha in a first look at the "
@@ -122,11 +122,11 @@ def _lead(certificate: Certificate) -> Iterator[Content]:
     if certificate.is_about_pool and certificate.verdict == _FOUND:
         yield notice(_describe_pool_verdict(certificate))
     yield f"{words.capital(certificate.reason)}."
-    yield f"The null of a failure mode: {certificate.null}."
     model, auditor = (format_e_value(float(value)) for value in certificate.log_wealth)
     yield (
-        f"E-values at the end: {model} against the model's null, {auditor} against the "
-        f"auditor's. A null is refuted at 1 / alpha = {1 / certificate.plan.alpha:g}."
+        f"The audit tests two claims. The model's null: {certificate.null}; the e-value against it "
+        f"is {model}. The auditor's null: the group that the audit suspects fails; the e-value "
+        f"against it is {auditor}. A null is rejected at {1 / certificate.plan.alpha:g} (1 / alpha)."
     )
     if certificate.guaranteed and not certificate.caution:
         yield _VALID
@@ -195,8 +195,8 @@ def _unlabelled(certificate: Certificate) -> Iterator[str]:
     names = certificate.unlabelled
     total = len(certificate.pool.ids)
     yield (
-        f"{words.count(len(names))} of {words.plural(total, 'case')} were never labelled. Nothing "
-        "is claimed of single ones."
+        f"{words.count(len(names))} of {words.plural(total, 'case')} were never labelled: "
+        "the audit says nothing about single ones."
     )
     if names:
         yield f"Among them: {words.listing(list(names), MAX_UNLABELLED)}."
@@ -309,7 +309,7 @@ def outline_state(
     """Yield the verdict, the groups and the next case."""
     yield certificate.sentence
     if audit.verdict == "failure mode found":
-        yield f"refuted: {audit.null}"
+        yield f"rejected: {audit.null}"
     elif audit.verdict == "inconclusive":
         yield format_progress(audit, cost)
     if not audit.claim.guaranteed:
@@ -331,8 +331,8 @@ def format_progress(audit: SequentialAudit, cost: float | None) -> str:
     wealth, bar = audit.wealth, 1 / audit.plan.alpha
     cost_note = "" if cost is None else f", cost {cost * count_labels(audit):.2f}"
     line = (
-        f"{audit.labelled} labelled{cost_note}; e-value against the model {wealth.model:.3g}, "
-        f"against the auditor {wealth.auditor:.3g} (rejected at {bar:g})"
+        f"{audit.labelled} labelled{cost_note}; e-values: {wealth.model:.3g} against all groups "
+        f"passing, {wealth.auditor:.3g} against the suspected group failing (verdict at {bar:g})"
     )
     distance = count_to_stop(audit)
     ways = [
@@ -341,7 +341,7 @@ def format_progress(audit: SequentialAudit, cost: float | None) -> str:
         if count
     ]
     return (
-        f"{line}; in {words.clean(distance.group)} {' or '.join(ways)} would stop it"
+        f"{line}; in {words.clean(distance.group)} {' or '.join(ways)} would end the audit"
         if ways
         else line
     )
