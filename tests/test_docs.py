@@ -10,6 +10,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,11 +18,13 @@ import tomllib
 import traceback
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
+import polars as pl
 import pytest
 from msgspec import structs
 
@@ -198,8 +201,6 @@ def shell(command: str) -> tuple[int, str]:
 
 
 def inside(command: str) -> tuple[int, str]:
-    import shlex
-
     from groundfault.cli.main import main
 
     printed = io.StringIO()
@@ -416,6 +417,109 @@ def test_every_command_and_option_is_in_the_reference() -> None:
             assert option.help, f"{name} {option.opts[0]} has no help"
             seen += 1
     assert seen > 60
+
+
+def shell_lines(text: str) -> Iterator[list[str]]:
+    """The words of each command of groundfault that a page shows, up to a pipe or a comment."""
+    for block in BLOCK.finditer(text):
+        if block["kind"] in ("sh", "console", "yaml"):
+            lines = [t for t, _ in commands(block["text"])] or block["text"].replace(
+                "\\\n", " "
+            ).splitlines()
+            for line in lines:
+                start = re.search(r"(^|[ /])groundfault [a-z]", line)
+                if start is None or line.lstrip().startswith(("claude", "docker")):
+                    continue
+                words = shlex.shlex(line[start.end() - 1 :], posix=True, punctuation_chars=True)
+                words.whitespace_split = True
+                yield list(takewhile(lambda word: not set(word) <= set("|&;<>()"), words))
+
+
+@pytest.mark.parametrize("page", [*PAGES, *BESIDE], ids=named)
+def test_commands_that_a_page_shows_exist_with_their_options(page: Path) -> None:
+    known = dict(generate.commands())
+    for words in shell_lines(page.read_text(encoding="utf-8")):
+        name = "groundfault"
+        while words and f"{name} {words[0]}" in known:
+            name = f"{name} {words.pop(0)}"
+        assert name in known, (name, words)
+        command = known[name]
+        command.make_parser(click.Context(command, info_name=name)).parse_args(words)
+
+
+# lines that ask a language model, a person, a server or another machine, or go on from such a
+# line or another block; the demo and `label plan` run for other pages, exports of Langfuse in
+# tests/exports
+NOT_ALONE = re.compile(
+    r"openai/|hf/|inspect/|replay:|ask|browser|--reviewer|--coder|--agreement|postgresql"
+    r"|described/|bank/ --samples"
+    r"|^(open|mcp|demo|completion|label (plan|status|report)|lab (study|calibrate|anchor))"
+    r"|^verify (groundfault-demo|certificate)|scores\.json"
+)
+GUIDES = [
+    page
+    for page in [*BOOK, ROOT / "README.md"]
+    if page.parent.name in ("how-to", "tutorial", "docs", "explanation", ROOT.name)
+    and re.search("^```(sh|yaml)$", page.read_text("utf-8"), re.MULTILINE)
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", GUIDES, ids=named)
+def test_shell_lines_of_guides_run(page: Path, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On files by the names that the page takes for granted; examples with output run above."""
+    monkeypatch.setenv("GROUNDFAULT_LEDGER", "off")
+    text = page.read_text(encoding="utf-8")
+    make_stand_ins(desk)
+    for log in re.findall(r"logs/[\w-]+\.eval", text):
+        shutil.copy(ROOT / "tests" / "fixtures" / "logs" / "inspect_0.3.285_base.eval", log)
+    for block in BLOCK.finditer(text):
+        for words in shell_lines(block[0]) if block["kind"] in ("sh", "yaml") else ():
+            line = shlex.join(words)
+            if not NOT_ALONE.search(line):
+                status, printed = inside(f"groundfault {line}")
+                assert status in ((0, 1) if words[0] == "gate" else (0,)), (line, printed)
+
+
+def make_stand_ins(desk: Path) -> None:
+    """Write tables and logs by the names that pages take for granted."""
+    rng, fixtures = np.random.default_rng(0), ROOT / "tests" / "fixtures"
+    language = rng.choice(["de", "en", "fr"], 300)
+    error = (rng.random(300) < np.where(language == "de", 0.7, 0.15)).astype(int)
+    table = pl.DataFrame(
+        {
+            "id": [f"q{number}" for number in range(300)],
+            "language": language,
+            "hard": rng.random(300) < 0.3,
+            "words": rng.integers(20, 400, 300),
+            "domain": rng.choice(["law", "sums"], 300),
+            "passage": [f"p{number // 2}" for number in range(300)],
+            "question": [f"What is {a} plus {b}?" for a, b in rng.integers(1, 99, (300, 2))],
+            "error": error,
+        }
+    )
+    ids = dict.fromkeys(("item_id", "example_id", "task", "topic"), "id")
+    wide = table.with_columns(correct=1 - pl.col("error"), failed="error", trial=1, **ids)
+    wide = wide.with_columns(model=pl.lit("m"), status=pl.lit("scored"))
+    aside = ("answer", "response", "answer_parsed", "response_chars", "reason", "seconds")
+    wide = wide.with_columns(pl.col("words").alias(name) for name in aside)
+    for name in "answers results runs questions code sums models old new first second".split():
+        wide.write_parquet(f"{name}.parquet")
+        wide.write_csv(f"{name}.csv")
+    for number in range(3):
+        table.write_csv(f"run{number}.csv")
+    (desk / "parquet").mkdir()
+    table.write_parquet("parquet/part.parquet")
+    shutil.copytree(fixtures / "scans", desk, dirs_exist_ok=True)
+    for name in ("old", "new", "a", "b", "c"):
+        (desk / "logs" / name).mkdir()
+        side = "new" if name in ("new", "c") else "base"
+        shutil.copy(fixtures / "logs" / f"inspect_0.3.285_{side}.eval", desk / "logs" / name)
+    shutil.copytree(fixtures / "clients" / "lm_eval-0.4.13", desk / "lm-eval-results")
+    for log in (desk / "lm-eval-results").iterdir():
+        text = log.read_text("utf-8").replace('strict"', 'strict-match"')
+        log.write_text(text.replace("qdpv68r5", "my-model"), "utf-8")
+    shutil.copytree(fixtures / "clients" / "deepeval-4.3.1", desk / "runs")
 
 
 def test_the_skill_names_commands_and_options_that_exist() -> None:

@@ -39,7 +39,7 @@ def require_no_formula(path: Path) -> None:
 
 def test_features(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "x.csv"
-    args = ["features", str(table), "--text", "=text", "--text-attributes", "-o", str(out)]
+    args = ["lab", "features", str(table), "--text", "=text", "--text-attributes", "-o", str(out)]
     CliRunner().invoke(cli, args, catch_exceptions=False)
     require_no_formula(out)
 

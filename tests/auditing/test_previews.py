@@ -37,6 +37,7 @@ def test_proposals_as_0_1_0_stored_them_are_written_again_but_for_what_is_new():
     assert content.pop("chance")
     stored = json.loads((STORED / "frozen" / "slices.json").read_text(encoding="utf-8"))
     # a search had no bound by default, and ends long before it here
+    stored["settings"]["min_share"] = stored["settings"].pop("least_share")
     assert stored["settings"].pop("max_parents") is None
     assert content["settings"].pop("max_parents") == 1_000_000
     assert content == stored

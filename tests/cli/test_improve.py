@@ -115,7 +115,7 @@ def test_what_cannot_be_ranked_is_an_error(table: tuple[Path, set[str]], tmp_pat
     with pytest.raises(PlanError, match="cannot be applied to examples without a label"):
         CliRunner().invoke(
             cli,
-            ["improve", str(table[0]), "--label", "label", "--finder", "sliceline"],
+            ["lab", "improve", str(table[0]), "--label", "label", "--finder", "sliceline"],
             catch_exceptions=False,
         )
     for setting, message in (

@@ -97,7 +97,7 @@ def test_no_helper_outlives_a_calibration_whenever_it_is_told_to_end(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     record_property("attacks", 40)
-    words = "calibrate --judge max-t --jobs 2 --replicates 1000".split()
+    words = "lab calibrate --judge max-t --jobs 2 --replicates 1000".split()
     for trial in range(40):
         process = subprocess.Popen(
             [sys.executable, "-m", "groundfault", *words],

@@ -145,7 +145,7 @@ class Nursery:
     def _start(self, home: Path, out: Path) -> int:
         assert self.process.stdin is not None
         self.process.stdin.write(
-            f"probe run {home / 'config.toml'} --model openai/tiny --out {out} --quiet\n"
+            f"lab probe run {home / 'config.toml'} --model openai/tiny --out {out} --quiet\n"
         )
         self.process.stdin.flush()
         return int(self.say())

@@ -459,7 +459,7 @@ def shell(tmp_path, monkeypatch):
             "id", "long", "late", "part", "error"
         ).write_csv(name)
     base = [
-        "sequential",
+        "label",
         "confirm",
         "--outcome",
         "error",

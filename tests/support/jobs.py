@@ -155,7 +155,7 @@ class Audit(Job):
 
 class Sequential(Job):
     arguments = (
-        "sequential run pool.csv --id id --groups topic --threshold 0.8 --seed 7 --label cmd "
+        "label run pool.csv --id id --groups topic --threshold 0.8 --seed 7 --label cmd "
         "--command ./grade --ledger ledger.db --certificate certificate.json --json -"
     )
 
@@ -192,7 +192,7 @@ class Sequential(Job):
 class Probe(Job):
     answers: Answers
     moments: list[tuple[int, set[str]]] = field(default_factory=list)
-    arguments = "probe run config.toml --model openai/tiny --out runs --quiet"
+    arguments = "lab probe run config.toml --model openai/tiny --out runs --quiet"
 
     def prepare(self, home: Path) -> None:
         self.moments.clear()
@@ -237,7 +237,7 @@ class Probe(Job):
 
 class Taxonomy(Job):
     arguments = (
-        "taxonomy fit answers.csv --id id --model-column model --outcome error --worlds 19 "
+        "lab taxonomy fit answers.csv --id id --model-column model --outcome error --worlds 19 "
         "--refits 2 --bootstraps 1 --permutations 19 --jobs 1 --hold-out m5 --unstable "
         "--ledger ledger.db --out taxonomy"
     )
@@ -359,7 +359,7 @@ class Review(Job):
     """One who presses y at every question."""
 
     runs: Path
-    arguments = "probe review runs --reviewer ana"
+    arguments = "label review runs --reviewer ana"
     terminal = True
 
     def prepare(self, home: Path) -> None:
@@ -385,7 +385,7 @@ class Review(Job):
 class ReviewSheet(Review):
     """One who reads in a sheet that was filled in."""
 
-    arguments = "probe review runs --reviewer ana --import sheet.jsonl"
+    arguments = "label review runs --reviewer ana --import sheet.jsonl"
     terminal = False
 
     def prepare(self, home: Path) -> None:

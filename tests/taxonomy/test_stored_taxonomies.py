@@ -49,7 +49,7 @@ def test_stored_labels_are_read_and_saved_as_they_were(stored_path: Path, tmp_pa
 def test_a_stored_diagnosis_is_read_and_made_again(stored_path: Path, tmp_path: Path) -> None:
     before = stored_path.parent / "diagnosis.json"
     assert json.loads(Diagnosis.load(before).to_json()) == json.loads(before.read_text("utf-8"))
-    words = "taxonomy diagnose taxonomy/fit --model taxonomy/few.csv --id id --outcome correct"
+    words = "lab taxonomy diagnose taxonomy/fit --model taxonomy/few.csv --id id --outcome correct"
     words += " --positive-is-good --budget 20 --json"
     result = CliRunner().invoke(cli, [*words.split(), str(tmp_path / "new.json")])
     assert result.exit_code == 0, result.output

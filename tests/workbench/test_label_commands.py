@@ -44,8 +44,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_cannot_be_opened_is_said(folder: Path, words: list[str], message: str) -> None:
     if "runs" in words:
         write_runs(folder / "runs", make_wrong_rows(1))
-    if words[0] == "sequential" and "--no-ledger" not in words:
-        words = [*words, "--ledger", "ledger.db"]
     result = CliRunner().invoke(cli, words)
     assert isinstance(result.exception, GroundfaultError), result.output
     assert message in str(result.exception)
