@@ -126,7 +126,7 @@ def _lead(certificate: Certificate) -> Iterator[Content]:
     yield (
         f"The audit tests two claims. The model's null: {certificate.null}; the e-value against it "
         f"is {model}. The auditor's null: the group that the audit suspects fails; the e-value "
-        f"against it is {auditor}. A null is rejected at {1 / certificate.plan.alpha:g} (1 / alpha)."
+        f"against it is {auditor}. A null is rejected at {1 / certificate.plan.alpha:g} (1/alpha)."
     )
     if certificate.guaranteed and not certificate.caution:
         yield _VALID
