@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -134,6 +136,50 @@ def test_the_image_serves_the_workbench_and_its_health_check_sees_it(tmp_path: P
         for place in (tmp_path, *tmp_path.rglob("*")):
             place.chmod(0o755 if place.is_dir() else 0o644)
     assert ask() != 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="the image runs a shell")
+def test_the_steps_of_the_image_install_what_it_runs(tmp_path: Path) -> None:
+    """Its own words in a new environment; this needs the package registry, and no builder."""
+    source, place = tmp_path / "source", tmp_path / "opt"
+    source.mkdir()
+    for line in re.findall(r"^COPY (?!--)(.+)$", DOCKERFILE, re.MULTILINE):
+        *names, target = line.split()
+        for name in names:
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, source / target)
+            else:
+                shutil.copy(ROOT / name, source / target)
+    (step,) = re.findall(r"^RUN (.+)$", DOCKERFILE, re.MULTILINE)
+    step = step.replace("/opt/groundfault", str(place)).replace("python -m venv", "$PY -m venv")
+    words = {"cwd": source, "env": {"PATH": os.environ["PATH"], "PY": sys.executable}}
+    subprocess.run(["sh", "-c", step], check=True, **words)
+    words = {"cwd": tmp_path, "env": {"PATH": str(place / "bin"), "HOME": str(tmp_path)}}
+    subprocess.run([place / "bin" / "groundfault", "demo"], check=True, **words)
+    account = json.loads(
+        subprocess.run(
+            [place / "bin" / "groundfault", "doctor", "--json", "-"],
+            capture_output=True,
+            check=True,
+            **words,
+        ).stdout
+    )
+    (extras,) = re.findall(r"'\.\[(.+?)\]'", DOCKERFILE)
+    lacks = {one["extra"]: one["lacks"] for one in account["extras"]}
+    assert [lacks[name] for name in extras.split(",")] == [""] * len(extras.split(","))
+
+
+@pytest.mark.slow
+def test_the_wheel_is_small_and_holds_the_package_alone(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling", reason="pip install hatchling")
+    words = "pip wheel --quiet --no-deps --no-build-isolation --wheel-dir".split()
+    command = [sys.executable, "-m", *words, str(tmp_path), str(ROOT)]
+    subprocess.run(command, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.stat().st_size < 3_000_000
+    tops = {name.partition("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {re.sub(r"-.*", "", top) for top in tops} == {"groundfault"}
 
 
 def _can_read(place: Path) -> bool:

@@ -87,7 +87,7 @@ def test_what_the_shell_has_otherwise_is_named_and_none_leaves_out() -> None:
 def mix(
     pot: str,
     *,
-    tint: Annotated[Count, Flag("-t --tint", old="--hue")] = 2,
+    tint: Annotated[Count, Flag("-t --tint")] = 2,
     shades: Annotated[tuple[str, ...], Flag("--shade")] = (),
     base: Literal["oil", "water"] = "oil",
     dry: bool = False,
