@@ -113,7 +113,7 @@ def finds_by_looking(seed: int) -> bool:
         report = groundfault.audit(
             evidence, plan, mined, finders=[], ledger=book, reopen="it struck me", modes=False
         )
-    condition = "if none was chosen by what an earlier one showed"
+    condition = "if no look was chosen by the result of an earlier one"
     return bool(report.confirmed) and condition not in report.guarantee
 
 
