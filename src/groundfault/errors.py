@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from numbers import Integral
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -143,7 +143,7 @@ def require_whole(
 
 
 def attempt(
-    failures: list[str], step: str, default: T, make: Callable[..., T], *arguments: Any
+    failures: list[str], step: str, default: T, make: Callable[..., T], *arguments: object
 ) -> T:
     """Return the result of an optional step, or a default if it fails.
 

@@ -64,10 +64,10 @@ def pytest_runtest_makereport(
     return report
 
 
-def _describe(item: pytest.Item) -> dict[str, Any]:
+def _describe(item: pytest.Item) -> dict[str, object]:
     """Return parameters of a case, and attributes of its marks; the closest mark has the last
     word."""
-    columns: dict[str, Any] = {}
+    columns: dict[str, object] = {}
     for mark in reversed(list(item.iter_markers("groundfault"))):
         if mark.args:
             raise pytest.UsageError(
@@ -141,7 +141,7 @@ class _Results:
         )
 
 
-def _judge(report: pytest.TestReport, *, failed: bool) -> dict[str, Any]:
+def _judge(report: pytest.TestReport, *, failed: bool) -> dict[str, object]:
     """Return the outcome of a test, 1 for a failure; None if it could not be scored."""
     if hasattr(report, "wasxfail"):
         # a failure that was expected is a failure of the model all the same

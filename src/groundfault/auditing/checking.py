@@ -20,6 +20,7 @@ from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan
+from groundfault.finders import Finder
 from groundfault.judges.rule import find_bar, find_obstacles
 from groundfault.stats import power
 
@@ -126,7 +127,7 @@ def check(
     plan: Plan | None = None,
     candidates: Iterable[Candidate] | None = None,
     *,
-    finders: Sequence[Any] | None = None,
+    finders: Sequence[str | Finder] | None = None,
     compare: tuple[str, str] | None = None,
 ) -> Check:
     """Return which candidates could be confirmed, and the least lift for each.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
 
@@ -32,6 +32,7 @@ from groundfault.core.plan import Plan
 from groundfault.core.rules import Rule
 from groundfault.core.status import Status
 from groundfault.errors import InputError, PlanError, attempt
+from groundfault.finders import Finder
 from groundfault.transcripts.judging import JudgedTranscripts, judge_transcripts
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def audit(
     plan: Plan | None = None,
     candidates: Iterable[Candidate] | None = None,
     *,
-    finders: Sequence[Any] | None = None,
+    finders: Sequence[str | Finder] | None = None,
     compare: tuple[str, str] | None = None,
     ledger: LedgerChoice = True,
     reopen: str | None = None,

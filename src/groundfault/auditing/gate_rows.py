@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import polars as pl
@@ -145,7 +145,7 @@ def list_true_modes(rule: Rule, rows: Sequence[GateRow]) -> tuple[list[int], tup
     return truth.fill_null(False).arg_true().to_list(), notes
 
 
-def read_gated(report: ReportData | str | Path | Mapping[str, Any]) -> ReportData:
+def read_gated(report: ReportData | str | Path | Mapping[str, object]) -> ReportData:
     """Return the content of a report, its file, or its JSON.
 
     Parameters

@@ -155,15 +155,15 @@ class Gate(Struct, frozen=True, omit_defaults=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain words and numbers, without fields that do not apply to a match."""
-        content: dict[str, Any] = msgspec.to_builtins(self)
+        content: dict[str, object] = msgspec.to_builtins(self)
         return content
 
 
 def gate(
-    report: ReportData | str | Path | Mapping[str, Any],
+    report: ReportData | str | Path | Mapping[str, object],
     fail_on: str = FAIL_ON,
     *,
-    baseline: ReportData | str | Path | Mapping[str, Any] | None = None,
+    baseline: ReportData | str | Path | Mapping[str, object] | None = None,
     evidence: Evidence | Places | None = None,
     must_detect: float | None = None,
     level: float = LEVEL,

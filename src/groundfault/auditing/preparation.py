@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -37,6 +36,7 @@ from groundfault.core.plan import Plan
 from groundfault.core.roles import Roles, list_parts
 from groundfault.core.units import average_losses
 from groundfault.errors import InputError, PlanError, RuleError, attempt
+from groundfault.finders import DEFAULT, Finder, get
 from groundfault.judges import choose_judge
 from groundfault.stats.near_duplicates import find_near_duplicates, normalise_text
 
@@ -68,7 +68,7 @@ def prepare(
     plan: Plan | None = None,
     candidates: Iterable[Candidate] | None = None,
     *,
-    finders: Sequence[Any] | None = None,
+    finders: Sequence[str | Finder] | None = None,
     compare: tuple[str, str] | None = None,
     progress: Progress | None = None,
 ) -> PreparedAudit:
@@ -204,7 +204,7 @@ def require_counts_enough(
     lazy: LazyEvidence,
     plan: Plan | None,
     candidates: Iterable[Candidate],
-    finders: Sequence[Any],
+    finders: Sequence[str | Finder],
     *,
     compare: tuple[str, str] | None = None,
     robustness: int = 0,
@@ -262,20 +262,16 @@ def require_counts_enough(
 
 
 def list_finders(
-    candidates: Iterable[Candidate] | None, finders: Sequence[Any] | None
-) -> Sequence[Any]:
+    candidates: Iterable[Candidate] | None, finders: Sequence[str | Finder] | None
+) -> Sequence[str | Finder]:
     """Return the named finders; the default ones without named finders and candidates."""
-    from groundfault.finders import DEFAULT
-
     if finders is not None:
         return finders
     return DEFAULT if candidates is None else ()
 
 
-def looks_at_outcomes(finder: Any) -> bool:
+def looks_at_outcomes(finder: str | Finder) -> bool:
     """Return whether a finder, given itself or by name, looks at outcomes."""
-    from groundfault.finders import get
-
     maker = get(finder.partition(":")[0]) if isinstance(finder, str) else finder
     return bool(getattr(maker, "uses_outcomes", False))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import polars as pl
@@ -31,6 +31,7 @@ from groundfault.core.plan import Plan
 from groundfault.core.row_names import find_cluster_leaders, sampler_of
 from groundfault.core.units import Marks, Units, average_losses, classify_sizes, count_scored_rows
 from groundfault.errors import GroundfaultError, InputError, PlanError, attempt, note_failure
+from groundfault.finders import Finder, make
 from groundfault.judges.rule import Ruling, rule
 
 if TYPE_CHECKING:
@@ -324,7 +325,7 @@ class PreparedAudit:
 
     def propose(
         self,
-        finders: Sequence[Any],
+        finders: Sequence[str | Finder],
         declarations: Sequence[Candidate] = (),
         *,
         progress: Progress | None = None,
@@ -344,8 +345,6 @@ class PreparedAudit:
         leave_out : bool
             Whether a finder that crashes is left out with a note; one that refuses is an error.
         """
-        from groundfault.finders import make
-
         proposals: list[Candidate] = []
         for one in finders:
             so_far = [*declarations, *proposals]

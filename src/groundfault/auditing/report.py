@@ -162,7 +162,7 @@ class Report(ReportData, frozen=True, kw_only=True):
             ``rule``, ``failing`` (runs that fail inside), and for each behaviour how many of these
             show it.
         """
-        rows: dict[str, dict[str, Any]] = {}
+        rows: dict[str, dict[str, object]] = {}
         for behaviour in self.behaviours:
             for share in behaviour.modes:
                 row = rows.setdefault(share.rule, {"rule": share.rule, "failing": share.failing})
@@ -215,8 +215,8 @@ class Report(ReportData, frozen=True, kw_only=True):
                 record_files(self.witness, self.ledger.head, digests)
 
 
-def _row(finding: Finding) -> dict[str, Any]:
-    row: dict[str, Any] = {
+def _row(finding: Finding) -> dict[str, object]:
+    row: dict[str, object] = {
         "name": finding.name,
         "outcome": finding.outcome,
         "verdict": str(finding.verdict),
@@ -275,7 +275,7 @@ def read_report(place: str | Path) -> StoredReport:
     return parse_report(read_json_object(path), str(path))
 
 
-def parse_report(content: Mapping[str, Any], where: str = "the report") -> StoredReport:
+def parse_report(content: Mapping[str, object], where: str = "the report") -> StoredReport:
     """Check and convert the content of a report.
 
     Parameters

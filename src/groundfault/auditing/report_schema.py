@@ -20,7 +20,7 @@ SCHEMA_VERSION: Final = 2
 
 def to_plain(value: Struct) -> dict[str, Any]:
     """Return a section as dicts, lists, words and numbers, as JSON has them."""
-    content: dict[str, Any] = json.decode(json.encode(value))
+    content: dict[str, object] = json.decode(json.encode(value))
     return content
 
 
@@ -32,7 +32,7 @@ class Preview(Struct, frozen=True, kw_only=True):
     """A part of the output of ``check --json`` and ``slices --json``."""
 
 
-def _list_plan_fields() -> list[tuple[str, Any] | tuple[str, Any, Any]]:
+def _list_plan_fields() -> list[tuple[str, object] | tuple[str, object, object]]:
     """Return name and type of each setting of a plan; its default if a seal may leave it out."""
     # numbers are stored as the decimals they are written as, and a judge by its name
     hints = get_type_hints(Plan, localns={"Number": str, "NamedJudge": str})

@@ -385,7 +385,7 @@ def _select_comparable(data: ReportData, *, texts: bool) -> dict[str, Any]:
     }
 
 
-def _forget_places(account: dict[str, Any]) -> dict[str, Any]:
+def _forget_places(account: dict[str, Any]) -> dict[str, object]:
     """Return an account without the places of its logs, which digests identify."""
     return account | {
         "logs": [log | {"path": ""} for log in account["logs"]],
@@ -448,5 +448,5 @@ def _select_of_mode(mode: dict[str, Any], *, texts: bool) -> dict[str, Any]:
     }
 
 
-def _leave_out(section: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+def _leave_out(section: dict[str, object], keys: tuple[str, ...]) -> dict[str, Any]:
     return {key: value for key, value in section.items() if key not in keys}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -111,7 +111,7 @@ def judge_differences(differences: Sequence[str], what: str) -> VerificationChec
     )
 
 
-def differences_of(a: Any, b: Any, where: str = "") -> Iterator[str]:
+def differences_of(a: object, b: object, where: str = "") -> Iterator[str]:
     """Yield where two pieces of JSON differ, and how; numbers beyond rounding in the last
     digits."""
     if isinstance(a, dict) and isinstance(b, dict):

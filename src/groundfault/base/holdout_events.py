@@ -180,7 +180,7 @@ def select_looks(events: Sequence[Event], outcomes: Collection[str]) -> list[Eve
     ]
 
 
-def is_same_audit(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def is_same_audit(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
     """Return whether two bodies of events are of the same audit."""
     return all(one.get(key) == other.get(key) for key in _IDENTITY)
 

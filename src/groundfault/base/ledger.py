@@ -83,7 +83,7 @@ class Ledger:
         other._via = via
         return other
 
-    def append(self, kind: str, body: Mapping[str, Any]) -> Event:
+    def append(self, kind: str, body: Mapping[str, object]) -> Event:
         """Record an event.
 
         Raises
@@ -95,7 +95,7 @@ class Ledger:
         """
         return self.extend(kind, [body])[0]
 
-    def extend(self, kind: str, bodies: Sequence[Mapping[str, Any]]) -> list[Event]:
+    def extend(self, kind: str, bodies: Sequence[Mapping[str, object]]) -> list[Event]:
         """Record several events of one kind, all or not at all; raise errors as `append` does."""
         # before the transaction: a body that is no JSON must not hold the lock
         texts = [_canonical(body) for body in bodies]
@@ -211,7 +211,7 @@ class Ledger:
                 'label was wrong"'
             )
         self.refuse_earlier(OPENED, lambda e: e.get("outcome") == outcome_hash, "these outcomes")
-        body: dict[str, Any] = {
+        body: dict[str, object] = {
             "evidence": evidence_hash,
             "outcome": outcome_hash,
             "split": split_hash,
@@ -291,7 +291,7 @@ class Ledger:
         return describe_opening(self.place, events, event)
 
     def refuse_earlier(
-        self, kind: str, concerns: Callable[[Mapping[str, Any]], bool], what: str
+        self, kind: str, concerns: Callable[[Mapping[str, object]], bool], what: str
     ) -> None:
         """Raise `LedgerError` if an earlier version's ledger holds an event about this.
 
@@ -333,7 +333,7 @@ class Ledger:
             previous = row.hash
 
 
-def _refuse_another_look(before: Sequence[Event], body: Mapping[str, Any]) -> None:
+def _refuse_another_look(before: Sequence[Event], body: Mapping[str, object]) -> None:
     if not before:
         return
     last = before[-1]
@@ -424,7 +424,7 @@ def _hash(entry: Any) -> str:
     return hashlib.sha256(json.dumps(parts, default=repr).encode()).hexdigest()
 
 
-def _canonical(body: Mapping[str, Any]) -> str:
+def _canonical(body: Mapping[str, object]) -> str:
     try:
         # canonical, because it is hashed; NaN is not JSON, and other readers would refuse it
         return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)

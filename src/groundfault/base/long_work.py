@@ -28,7 +28,7 @@ Progress = Callable[[str], object]
 """Function that is called with a message before each step."""
 
 
-def run_in_order(calls: Iterable[Any], jobs: int) -> Iterator[Any]:
+def run_in_order(calls: Iterable[object], jobs: int) -> Iterator[Any]:
     """Yield results of delayed calls in order, each as soon as it and all earlier ones are ready.
 
     If the backend of joblib cannot do that, like Ray's, all results come at the end.

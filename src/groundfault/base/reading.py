@@ -137,7 +137,7 @@ class _Refusal(ValueError):
     """A fault of JSON that Python would accept."""
 
 
-def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _make_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     made = dict(pairs)
     if len(made) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -165,7 +165,7 @@ class readable:
         if self.path.exists() and not (self.path.is_file() or self.path.is_dir()):
             raise InputError(f"{self.path} is neither a file nor a folder")
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError):
             raise InputError(f"cannot read {self.path}: {error.strerror or error}") from None
 

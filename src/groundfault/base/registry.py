@@ -64,7 +64,7 @@ class Registry:
             If the name is unknown, or the package that registered it cannot be imported.
         """
         if name in self.built_in:
-            maker: Callable[..., Any] = load_object(self.built_in[name])
+            maker: Callable[..., object] = load_object(self.built_in[name])
             return maker
         point = self._installed().get(name)
         if point is None:
@@ -72,7 +72,7 @@ class Registry:
                 f"no {self.kind} is named {name!r}; there are {', '.join(self.names())}"
             )
         try:
-            maker_of_package: Callable[..., Any] = point.load()
+            maker_of_package: Callable[..., object] = point.load()
         except (ImportError, AttributeError) as error:
             raise PlanError(
                 f"the {self.kind} {name!r} of {point.value} cannot be loaded: {error}"

@@ -255,7 +255,7 @@ def compare_samples(
         if name != outcome and name not in overlaps
         if (share := measure_shared_answers(samples[one.salt], one))
     }
-    record: dict[str, Any] = {"overlaps": overlaps}
+    record: dict[str, object] = {"overlaps": overlaps}
     if rescored:
         record["rescored"] = rescored
     if outcome not in earlier:
@@ -263,7 +263,7 @@ def compare_samples(
     return record
 
 
-def _is_in_another_order(content: Any) -> bool:
+def _is_in_another_order(content: object) -> bool:
     """Return whether a sample orders rows by a salted hash, as before decision 0048."""
     return isinstance(content, dict) and "limit" in content
 

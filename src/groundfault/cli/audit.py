@@ -133,17 +133,8 @@ def _run(options: Options, progress: Progress, *, every_scorer: bool = False) ->
 
     plan, out = call(Plan, options), options["out"]
     candidates, finders = call(reading.read_candidates, options)
-    run = partial(
-        flow.audit,
-        candidates=candidates,
-        finders=finders,
-        compare=options["compare"],
-        reopen=options["reopen"],
-        robustness=options["robustness"],
-        jobs=options["jobs"],
-        texts=not options["no_text"],
-        progress=progress,
-    )
+    run = partial(call, flow.audit, options, candidates=candidates, finders=finders)
+    run = partial(run, texts=not options["no_text"], progress=progress)
     # before the holdout is opened: a report that cannot be written would have used it for nothing
     with claim_folder(out) as place, use_workers(options["workers"]):
         run = partial(run, ledger=call(reading.choose_ledger, options))

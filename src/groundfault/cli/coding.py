@@ -164,7 +164,7 @@ def code(*, options: Options) -> Result:
     if settings.coder:
         status = run_until_stopped(lambda: write_notes(coding, settings))
     outline = list(list_code_tables(coding))
-    data: dict[str, Any] = {"counts": coding.counts(), "unseen": coding.saturation()._asdict()}
+    data: dict[str, object] = {"counts": coding.counts(), "unseen": coding.saturation()._asdict()}
     if settings.validate_judge:
         name, judge = _split_pair(settings.validate_judge, "validate-judge")
         modes = Report.load(settings.report).modes if settings.report else ()

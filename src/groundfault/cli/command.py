@@ -102,7 +102,8 @@ class GroupedCommand(click.Command):
         """Run the command, and return its `Result`, of which nothing is printed.
 
         Paths that it writes are tried first. A function with a parameter ``progress`` gets one; its
-        warnings are printed as notes when it ends.
+        warnings are printed as notes when it ends. A parameter ``options`` gets the options
+        that the function does not name.
         """
         assert self.callback is not None
         takes, values = signature(self.callback).parameters, dict(ctx.params)
@@ -112,13 +113,14 @@ class GroupedCommand(click.Command):
         json_path = values.get("json_path")
         if "json_path" not in takes:
             values.pop("json_path", None)
+        quiet = json_path in ("-", True) or values.get("quiet", False)
+        if "options" in takes:
+            values["options"] = {name: values.pop(name) for name in [*values] if name not in takes}
         try:
             if "progress" not in takes:
-                return ctx.invoke(self.callback, **give_options(self.callback, values))
-            quiet = json_path in ("-", True) or values.get("quiet", False)
+                return ctx.invoke(self.callback, **values)
             with output.echo_warnings(), output.show_progress(quiet) as progress:
-                values["progress"] = progress
-                return ctx.invoke(self.callback, **give_options(self.callback, values))
+                return ctx.invoke(self.callback, **values, progress=progress)
         except DirectionError as error:
             load_object("groundfault.cli.reading:ask_orientation")(error)
 
@@ -186,15 +188,6 @@ def option(*names: str, group: str = OUTPUT, **settings: object) -> Decorator:
     if isinstance(settings.get("type"), click.IntRange) or settings.get("type") is int:
         settings.setdefault("metavar", "N")
     return click.option(*names, cls=GroupedOption, group=group, **settings)
-
-
-def give_options(function: Callable[..., Any], values: Options) -> Options:
-    """Return arguments of a function; its ``options`` are those that it does not name."""
-    names = signature(function).parameters.keys()
-    if "options" not in names:
-        return values
-    others = {name: value for name, value in values.items() if name not in names}
-    return {name: values[name] for name in values.keys() & names} | {"options": others}
 
 
 def list_typed() -> dict[str, str]:

@@ -8,7 +8,7 @@ import shlex
 import tomllib
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 import numpy as np
@@ -130,7 +130,7 @@ def _write_runs(place: Path) -> None:
     for i in range(240):
         hasty = rng.random() < 0.3
         failed = bool(rng.random() < (0.8 if hasty else 0.2))
-        steps: list[dict[str, Any]] = [{"role": "user", "content": f"Pay invoice {i // 4}."}]
+        steps: list[dict[str, object]] = [{"role": "user", "content": f"Pay invoice {i // 4}."}]
         for tool in ["pay" if hasty else "check", *["search"] * (2 + 2 * failed)]:
             call = {"id": "a", "function": {"name": tool, "arguments": "{}"}}
             steps.append({"role": "assistant", "tool_calls": [call]})

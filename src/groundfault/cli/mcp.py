@@ -76,7 +76,7 @@ def make_server() -> Any:
     return server
 
 
-def _guard(tool: Callable[..., dict[str, Any]], kind: type[Exception]) -> Callable[..., Any]:
+def _guard(tool: Callable[..., dict[str, object]], kind: type[Exception]) -> Callable[..., object]:
     """Return a tool whose answers are bounded and marked, and whose errors are one line."""
 
     @functools.wraps(tool)
@@ -92,7 +92,7 @@ def _guard(tool: Callable[..., dict[str, Any]], kind: type[Exception]) -> Callab
     return answer
 
 
-def bound(data: Any) -> Any:
+def bound(data: object) -> Any:
     """Return data of at most `MAX_CHARACTERS` as JSON, with long lists and texts cut."""
     for items, characters in _BOUNDS:
         cut = _cut(data, items, characters)
@@ -101,7 +101,7 @@ def bound(data: Any) -> Any:
     return {"text": json.dumps(cut, default=str)[: MAX_CHARACTERS // 2], "cut": True}
 
 
-def _cut(data: Any, items: int, characters: int) -> Any:
+def _cut(data: object, items: int, characters: int) -> object:
     if isinstance(data, dict):
         pairs = list(data.items())[: 2 * items]
         return {_cut(str(key), items, 200): _cut(value, items, characters) for key, value in pairs}
@@ -161,7 +161,7 @@ def _flags(columns: ColumnNames | None = None, **options: object) -> list[str]:
     return words
 
 
-def _examine(name: str, look: bool, words: list[str], out: str | None) -> dict[str, Any]:
+def _examine(name: str, look: bool, words: list[str], out: str | None) -> dict[str, object]:
     """Audit or compare; without a look, say which problems an audit could find."""
     if not look:
         return {"looked": False, "note": UNOPENED, "check": _run("check", *words).data}
@@ -174,7 +174,7 @@ def _examine(name: str, look: bool, words: list[str], out: str | None) -> dict[s
     }
 
 
-def _describe(number: int, mode: Any) -> dict[str, Any]:
+def _describe(number: int, mode: Any) -> dict[str, object]:
     names = "meaning rule outcome n errors rate rate_outside interval".split()
     changed = {} if mode.change is None else {"change": mode.change.difference}
     p = max(mode.p_marginal, mode.p_conditional)

@@ -96,7 +96,7 @@ class Result:
             sys.exit(self.status)
 
 
-def encode(data: Any) -> str:
+def encode(data: object) -> str:
     """Return data as JSON."""
     if isinstance(data, str):
         return data

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, get_args
 
 import click
 
@@ -316,7 +316,7 @@ def _ask_prompts(
     return Result(_outline_runs(runs, counts), data, then=name_step(runs))
 
 
-def _outline_runs(runs: Runs, counts: list[dict[str, Any]]) -> Iterator[str | Table]:
+def _outline_runs(runs: Runs, counts: list[dict[str, object]]) -> Iterator[str | Table]:
 
     heads = [name.replace("mismatched_keys", "keys") for name in counts[0]] if counts else []
     cells = [tuple(map(str, each.values())) for each in counts]
@@ -333,7 +333,7 @@ def _outline_runs(runs: Runs, counts: list[dict[str, Any]]) -> Iterator[str | Ta
         )
 
 
-def _counts(rows: list[ProbeRow]) -> dict[str, Any]:
+def _counts(rows: list[ProbeRow]) -> dict[str, object]:
 
     signals = Counter(row.signal for row in rows)
     keys = {row.key for row in rows if row.signal == "mismatch"}

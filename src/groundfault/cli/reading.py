@@ -21,6 +21,7 @@ from groundfault.core.candidate import Candidate, Library
 from groundfault.core.column_meaning import DirectionError
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
+from groundfault.finders import Finder
 from groundfault.readers.configurations import CONFIGURATION, split_source
 
 GOOD, BAD = "--positive-is-good", "--positive-is-bad"
@@ -93,7 +94,7 @@ def select_rows(
 
 
 def _refuse(
-    options: Options, theirs: Callable[..., Any], ours: Callable[..., Any], why: str
+    options: Options, theirs: Callable[..., object], ours: Callable[..., object], why: str
 ) -> None:
     """Stop at an option that would be ignored: the audit would be of something else than meant."""
     taken = inspect.signature(ours).parameters
@@ -150,7 +151,7 @@ def read_candidates(
     finders: str | None = None,
     library: str | None = None,
     missing: Literal["reject", "off", "drop"] = "reject",
-) -> tuple[list[Candidate] | None, list[Any] | None]:
+) -> tuple[list[Candidate] | None, list[str | Finder] | None]:
     """Return named candidates and finders; both None where the default finders are to propose.
 
     Candidates
@@ -177,7 +178,7 @@ def read_candidates(
     from groundfault.finders.columns import Declared, read_candidates as from_file
 
     named = [Candidate.from_text(text, missing=missing) for text in candidate]
-    proposers: list[Any] = [Declared(tuple(declare), missing=missing)] if declare else []
+    proposers: list[str | Finder] = [Declared(tuple(declare), missing=missing)] if declare else []
     named += from_file(candidates) if candidates else []
     proposers += split_names(finders)
     # None and not empty: an audit takes the default finders only where neither was chosen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import click
 import msgspec
@@ -379,7 +379,7 @@ def export(
         raise InputError("--log goes with --to inspect")
     if no_text and to != "html-explorer":
         raise InputError("--no-text goes with --to html-explorer")
-    settings: dict[str, Any] = {"logs": log} if log else {}
+    settings: dict[str, object] = {"logs": log} if log else {}
     exporter = exports.get(to, **settings, **({"texts": False} if no_text else {}))
     # OUT of inspect may be one log or a folder of several; its suffix tells
     require_writable(out, directory=to == "inspect" and not Path(out).suffix)

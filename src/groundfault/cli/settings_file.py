@@ -122,7 +122,7 @@ def list_keys() -> dict[str, GroupedOption]:
     return {o.key: o for o in options if isinstance(o, GroupedOption) and o.key}
 
 
-def _load(place: Path) -> dict[str, Any]:
+def _load(place: Path) -> dict[str, object]:
     """Return the table of settings in a file; empty if it has no such table."""
     try:
         content = tomllib.loads(read_text(place))
@@ -136,7 +136,7 @@ def _load(place: Path) -> dict[str, Any]:
     return table
 
 
-def _convert(place: Path, option: GroupedOption, value: Any) -> Any:
+def _convert(place: Path, option: GroupedOption, value: Any) -> object:
     """Return a value as its option takes it."""
     values = value if isinstance(value, list) else [value]
     several = option.multiple or option.nargs > 1
@@ -201,13 +201,13 @@ def init(*, progress: Progress, options: Options) -> Result:
     return Result([f"wrote {NAME}:", *lines], then=then)
 
 
-def _encode(value: Any) -> str:
+def _encode(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
 def _look(
-    options: Options, typed: dict[str, Any], progress: Progress
-) -> tuple[dict[str, Any], str]:
+    options: Options, typed: dict[str, object], progress: Progress
+) -> tuple[dict[str, object], str]:
     """Return the settings of logs or of a table, and a line on the rows read with them."""
     from groundfault.readers.table import read_table
 
@@ -237,7 +237,7 @@ def _describe(sources: Sequence[str], evidence: Evidence) -> str:
     return shorten(clean(text))
 
 
-def _guess_columns(columns: Sequence[str]) -> dict[str, Any]:
+def _guess_columns(columns: Sequence[str]) -> dict[str, object]:
     """Return the columns of a table by their names, as settings."""
     outcomes = [c for c in columns if names_outcome(c)]
     if not outcomes:
@@ -246,7 +246,7 @@ def _guess_columns(columns: Sequence[str]) -> dict[str, Any]:
             f"there are {', '.join(columns)}"
         )
     outcome = next((c for c in outcomes if means_pass(c) is not None), outcomes[0])
-    settings: dict[str, Any] = {"outcome": outcome}
+    settings: dict[str, object] = {"outcome": outcome}
     if means_pass(outcome):
         settings["positive_is_good"] = True
     ids = [c for c in columns if names_a_thing(c) and c != outcome]

@@ -9,17 +9,7 @@ from typing import Annotated, Any
 import click
 
 from groundfault.base.registry import load_object
-from groundfault.cli.command import (
-    COLUMNS,
-    INPUT,
-    RULE,
-    Decorator,
-    Options,
-    apply,
-    give_options,
-    list_typed,
-    option,
-)
+from groundfault.cli.command import COLUMNS, INPUT, RULE, Decorator, apply, list_typed, option
 from groundfault.cli.output import Writable
 from groundfault.cli.reading import BAD, GOOD, choose_ledger, read_candidates, select_rows
 from groundfault.cli.settings import Flag, OutFile, OutFolder, Whole, derive_options
@@ -302,11 +292,11 @@ def step_of_case(step: str, *settings: str, source: str = "sources") -> Decorato
         Name of the argument that the case stands in for; it may not be required by itself.
     """
 
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(command: Callable[..., object]) -> Callable[..., Any]:
         @wraps(command)
-        def run(options: Options | None = None, **own: object) -> object:
+        def run(options: dict[str, Any] | None = None, **own: object) -> object:
             given = own | (options or {})
-            folder = given.pop("case_folder")
+            folder = given["case_folder"]
             context = click.get_current_context()
             if folder is not None:
                 for name, flag in list_typed().items():
@@ -320,7 +310,8 @@ def step_of_case(step: str, *settings: str, source: str = "sources") -> Decorato
                 missing = next(p for p in context.command.params if p.name == source)
                 name = missing.make_metavar(context).strip("[]")
                 raise click.UsageError(f"Missing argument '{name}'.", context)
-            return command(**give_options(command, given))
+            own.pop("case_folder", None)
+            return command(**own) if options is None else command(**own, options=options)
 
         return option(
             "--case",

@@ -143,7 +143,7 @@ class FittedColumn:
         return kind(str(data["source"]), str(data["function"]), columns, arrays, **more)
 
     @classmethod
-    def read_more(cls, data: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG003
+    def read_more(cls, data: Mapping[str, object]) -> dict[str, Any]:  # noqa: ARG003
         """Read the fields that only a column of another class has."""
         return {}
 
@@ -366,7 +366,7 @@ class Library(Sequence[Candidate]):
         columns = {
             c.fitted_column.name: c.fitted_column for c in self.candidates if c.fitted_column
         }
-        data: dict[str, Any] = {"groundfault_library": 1, "hash": self.hash}
+        data: dict[str, object] = {"groundfault_library": 1, "hash": self.hash}
         data["candidates"] = [_row(c) for c in self.candidates]
         if columns:
             data["derived"] = {name: column.to_dict() for name, column in columns.items()}
@@ -427,7 +427,7 @@ class Library(Sequence[Candidate]):
             )
 
 
-def _row(candidate: Candidate) -> dict[str, Any]:
+def _row(candidate: Candidate) -> dict[str, object]:
     """Return a candidate as JSON. The key "derived" is the file format's name of a fitted
     column."""
     names = [

@@ -251,7 +251,7 @@ def _measure(
     }
     named = [value.alias(str(i)) for i, value in enumerate(whole.values())]
     row = table.select(named).row(0) if named else ()
-    results: dict[str, dict[str, Any]] = {name: {} for name in expressions}
+    results: dict[str, dict[str, object]] = {name: {} for name in expressions}
     for (name, what), value in zip(whole, row, strict=True):
         results[name][what] = value
     return results
@@ -333,7 +333,7 @@ _SHOWN = 60
 """Characters of a value in a name; the rule holds the whole value."""
 
 
-def shorten_value(value: Any) -> str:
+def shorten_value(value: object) -> str:
     """Return a value short enough for a heading: on one line and not blank."""
     text = str(value)
     line = " ".join(text.split())

@@ -432,11 +432,11 @@ def to_fraction(value: Number, name: str = "the number") -> Fraction:
         raise PlanError(f"{name} must be a number of usual size, not {value!r}") from None
 
 
-def _list_settings(judge: NamedJudge) -> dict[str, Any]:
+def _list_settings(judge: NamedJudge) -> dict[str, object]:
     """Return the dataclass fields of a judge that differ from their defaults, without its name."""
     if not is_dataclass(judge):
         return {}
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
     for f in fields(judge):
         default = f.default if f.default_factory is MISSING else f.default_factory()
         value = getattr(judge, f.name)
@@ -446,7 +446,7 @@ def _list_settings(judge: NamedJudge) -> dict[str, Any]:
     return settings
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, Fraction):
         # "0.1" where that is exact, and "1/3" where no decimal is
         decimal = Decimal(value.numerator) / Decimal(value.denominator)

@@ -161,7 +161,7 @@ class Roles:
 
 
 # stored reports and cards keep the keys of the version that wrote them
-def read_roles(record: Mapping[str, Any]) -> dict[str, Any]:
+def read_roles(record: Mapping[str, object]) -> dict[str, Any]:
     """Return the roles of a report or of an evidence card, also of version 0.1.0, under today's
     names."""
     return {

@@ -459,5 +459,5 @@ def _encode(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
-def _decode(text: Any) -> bytes:
+def _decode(text: object) -> bytes:
     return base64.b64decode(str(text), validate=True)

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from groundfault.base.files import write_text
 from groundfault.base.sheets import write_table
@@ -54,7 +53,7 @@ def export_codes(coding: Coding, to: str, out: str | Path) -> str:
     return f"{number:,} {what}"
 
 
-def _write_json(content: Any) -> str:
+def _write_json(content: object) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from groundfault.base.sheets import write_rows
 from groundfault.errors import InputError
@@ -94,6 +94,6 @@ def find_runs(slices: ReportSlices, tool: str) -> Iterator[SliceRun]:
                 yield SliceRun(run, trace, each, sentences.get(each, ""), key.hexdigest()[:32])
 
 
-def _write_lines(lines: list[dict[str, Any]], out: Path) -> str:
+def _write_lines(lines: list[dict[str, object]], out: Path) -> str:
     write_rows(lines, out)
     return f"{len(lines):,} lines"

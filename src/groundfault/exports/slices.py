@@ -185,10 +185,10 @@ class ReportSlices:
         }
 
 
-def plain(row: dict[str, Any]) -> dict[str, Any]:
+def plain(row: dict[str, object]) -> dict[str, Any]:
     """Return a row without empty values, in values that JSON has."""
 
-    def as_json(value: Any) -> Any:
+    def as_json(value: object) -> Any:
         is_number = isinstance(value, float) and math.isfinite(value)
         return value if is_number or isinstance(value, str | bool | int) else str(value)
 

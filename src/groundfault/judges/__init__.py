@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 from groundfault.base.registry import open_registry
 from groundfault.core.judge import Judge
@@ -19,7 +19,7 @@ NAMES = tuple(_REGISTRY.built_in)
 _PERMUTATIONS = 999
 
 
-def get(judge: str | NamedJudge, settings: Mapping[str, Any] | None = None) -> Judge:
+def get(judge: str | NamedJudge, settings: Mapping[str, object] | None = None) -> Judge:
     """Return the judge with a name; a judge object is returned unchanged.
 
     Parameters

@@ -61,7 +61,7 @@ class InspectModel:
                 needed = install[0] if install else first_line(error)
                 raise MissingExtraError(f"inspect/{model} needs a library: {needed}") from None
             raise PlanError(f"inspect/{model} cannot be opened: {_describe_error(error)}") from None
-        client: Any = getattr(self._model.api, "client", None)
+        client: object = getattr(self._model.api, "client", None)
         # below Inspect's retries, the libraries of most providers have their own
         if hasattr(client, "max_retries"):
             client.max_retries = 0
@@ -204,7 +204,7 @@ def _check_local(question: Question) -> None:
         )
 
 
-def _logprob(token: Any) -> dict[str, Any]:
+def _logprob(token: Any) -> dict[str, object]:
     others = token.top_logprobs or []
     top = [{"token": other.token, "logprob": other.logprob} for other in others]
     return {"token": whole_text(token.token), "logprob": token.logprob, "top_logprobs": top}

@@ -121,7 +121,7 @@ class OpenAIServer:
             self._client = (loop, client)
         return self._client[1]
 
-    def _request(self, question: Question) -> dict[str, Any]:
+    def _request(self, question: Question) -> dict[str, object]:
         # OpenAI's newer models refuse max_tokens, and most other servers know only max_tokens
         at_home = self._url is None or urlsplit(self._url).hostname == _HOME
         limit = "max_completion_tokens" if at_home else "max_tokens"
@@ -218,7 +218,7 @@ def _usage(usage: Mapping[str, Any]) -> dict[str, int]:
     return {name: int(count) for name, count in counts.items() if count is not None}
 
 
-def _logprobs(logprobs: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+def _logprobs(logprobs: Mapping[str, Any]) -> tuple[dict[str, object], ...]:
     def token(entry: Mapping[str, Any]) -> dict[str, Any]:
         value = float(entry["logprob"])
         return {

@@ -20,7 +20,7 @@ from groundfault.models.secrets import MIN_IN_ANSWERS, hide, hide_in_json, spell
 Prompt = str | Sequence[Mapping[str, str]]
 
 
-def _is_whole(value: Any, low: float = -math.inf) -> bool:
+def _is_whole(value: object, low: float = -math.inf) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= low
 
 
@@ -239,7 +239,7 @@ class Response:
         return {"text": self.text, **data}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Response:
+    def from_dict(cls, data: Mapping[str, object]) -> Response:
         """Return the response that `to_dict` stored, marked as recorded."""
         if not isinstance(data.get("text"), str | None):
             raise InputError("the text of a response is text, or null after an error")
@@ -255,7 +255,7 @@ def whole_text(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _messages(prompt: Any) -> tuple[dict[str, str], ...]:
+def _messages(prompt: object) -> tuple[dict[str, str], ...]:
     messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     if not isinstance(messages, Sequence) or not messages:
         raise InputError(
@@ -288,7 +288,7 @@ def _number(name: str, value: Any) -> float:
         raise PlanError(f"{name} is {value!r:.60}; give a number") from None
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return list(value)
     return dict(value) if isinstance(value, Mapping) else value

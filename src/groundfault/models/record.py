@@ -184,7 +184,7 @@ class Replay:
     def __init__(self, source: str, *, target: str | None = None) -> None:
         self._exact: dict[str, Response] = {}
         self._loose: dict[str, Response] = {}
-        self._settings: dict[str, dict[str, Any]] = {}  # under which a prompt was recorded
+        self._settings: dict[str, dict[str, object]] = {}  # under which a prompt was recorded
         whose = set()
         is_database = "://" in source or head(Path(source), 16) == b"SQLite format 3\0"
         for call, loose in _read_record(source) if is_database else _read_jsonl(Path(source)):
@@ -257,7 +257,7 @@ def _question(data: Mapping[str, Any], times: Counter[str]) -> Question:
     return replace(question, repeat=data.get("repeat", times[question.hash] - 1))
 
 
-def _response(data: Mapping[str, Any]) -> Response:
+def _response(data: Mapping[str, object]) -> Response:
     content = next((data[key] for key in _TEXTS if key in data), None)
     if isinstance(content, Mapping):
         return Response.from_dict(content)

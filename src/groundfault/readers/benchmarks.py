@@ -14,7 +14,7 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.formats import JsonFormat
 from groundfault.readers.log import Log, Observation
-from groundfault.readers.safely import head, json_file, json_lines
+from groundfault.readers.safely import JsonObject, head, json_file, json_lines
 from groundfault.readers.values import (
     dig,
     last_by,
@@ -33,10 +33,10 @@ class _Annotation(msgspec.Struct):
     generator_2: str
     generator_1: str = ""
     output_2: str | None = None
-    preference: Any = None
+    preference: object = None
     annotator: str | None = None
     dataset: str | None = None
-    time_per_example: Any = None
+    time_per_example: object = None
 
 
 class AlpacaEval(JsonFormat):
@@ -199,18 +199,18 @@ _RESULTS_NAME = re.compile(r"(?P<model>.+)_max\d+_(?P<task>.+)\.results")
 
 class _State(msgspec.Struct):
     success: bool | None = None
-    history: list[dict[str, Any]] = []
+    history: list[JsonObject] = []
     terminate_reason: str | None = None
-    error: Any = None
-    agent_action_count: dict[str, Any] | None = None
-    token_counter: dict[str, Any] | None = None
+    error: object = None
+    agent_action_count: JsonObject | None = None
+    token_counter: JsonObject | None = None
 
 
 class _Task(msgspec.Struct):
     task_id: int | str
     prompt: str | None = None
-    reference: Any = None
-    metadata: dict[str, Any] = {}
+    reference: object = None
+    metadata: JsonObject = {}
     task_name: str = ""
 
 
@@ -284,16 +284,16 @@ _NOT_EVALUABLE = (
 
 class _Episode(msgspec.Struct):
     task_id: int | str
-    reward: Any
-    info: dict[str, Any] = {}
-    traj: list[dict[str, Any]] = []
+    reward: object
+    info: JsonObject = {}
+    traj: list[JsonObject] = []
     trial: int = 0
 
 
 class _Simulation(msgspec.Struct):
     task_id: int | str
-    reward_info: dict[str, Any] | None = None
-    messages: list[dict[str, Any]] | None = None
+    reward_info: JsonObject | None = None
+    messages: list[JsonObject] | None = None
     trial: int | None = None
     termination_reason: str | None = None
     duration: Any = None
@@ -303,8 +303,8 @@ class _Results(msgspec.Struct):
     """A results file of tau2-bench."""
 
     simulations: list[_Simulation]
-    tasks: list[dict[str, Any]] = []
-    info: dict[str, Any] = {}
+    tasks: list[JsonObject] = []
+    info: JsonObject = {}
 
 
 class TauBench(JsonFormat):
@@ -379,7 +379,7 @@ def _read_simulations(results: _Results) -> Iterator[Observation]:
 
 
 def _read_turns(
-    one: _Episode | _Simulation, messages: list[dict[str, Any]], reward: Any, is_error: bool
+    one: _Episode | _Simulation, messages: list[JsonObject], reward: object, is_error: bool
 ) -> Observation:
     """Read the parts of an episode that both versions write alike."""
     roles = [message.get("role") for message in messages]

@@ -12,7 +12,7 @@ from groundfault.errors import InputError
 from groundfault.readers.account import OfficialFigure
 from groundfault.readers.formats import JsonFormat
 from groundfault.readers.log import Log, Observation
-from groundfault.readers.safely import json_lines
+from groundfault.readers.safely import JsonObject, json_lines
 from groundfault.readers.values import (
     dig,
     drop_empty,
@@ -47,7 +47,7 @@ class Bfcl(JsonFormat):
     def read(self, path: Path) -> Log:
         """Read one file, and beside it the answers of its run."""
         log, results = super().read(path), _find_results(path)
-        header: dict[str, Any] = next(json_lines(path, dict[str, Any]), {})
+        header: JsonObject = next(json_lines(path, dict[str, Any]), {})
         counts = [number(header.get(name)) for name in ("correct_count", "total_count")]
         if counts[0] is not None and counts[1] is not None:
             log.official = OfficialFigure("BFCL", _name_model(path), int(counts[0]), int(counts[1]))
@@ -90,7 +90,7 @@ def _name_model(path: Path) -> str:
 
 
 def _read_entry(
-    name: str, failure: dict[str, Any] | None, result: dict[str, Any], position: int
+    name: str, failure: JsonObject | None, result: JsonObject, position: int
 ) -> Observation:
     """Read an entry from its row in the score file, which only failures have, and its result."""
     row = failure or {}
@@ -130,7 +130,7 @@ def _find_results(path: Path) -> Path | None:
     return next((place for place in beside if place.is_file()), None)
 
 
-def _name_entry(row: dict[str, Any], results: dict[str, dict[str, Any]]) -> str:
+def _name_entry(row: JsonObject, results: dict[str, JsonObject]) -> str:
     """Return the entry's own id; categories of (ir)relevance give the number of the row, from 1."""
     own, number_ = dig(row, "prompt", "id"), row.get("id")
     if isinstance(own, str):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -13,7 +12,7 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.formats import JsonFormat
 from groundfault.readers.log import Log, Observation
-from groundfault.readers.safely import json_file
+from groundfault.readers.safely import JsonObject, json_file
 from groundfault.readers.values import (
     dig,
     drop_empty,
@@ -29,11 +28,11 @@ from groundfault.readers.values import (
 class _Metric(msgspec.Struct, rename="camel"):
     name: str
     success: bool | None = None
-    score: Any = None
-    threshold: Any = None
-    reason: Any = None
+    score: object = None
+    threshold: object = None
+    reason: object = None
     evaluation_model: str | None = None
-    error: Any = None
+    error: object = None
 
 
 class _Case(msgspec.Struct, rename="camel"):
@@ -43,20 +42,20 @@ class _Case(msgspec.Struct, rename="camel"):
     success: bool | None = None
     metrics_data: list[_Metric] | None = None
     order: int | None = None
-    input: Any = None
-    actual_output: Any = None
-    expected_output: Any = None
-    turns: list[dict[str, Any]] | None = None
+    input: object = None
+    actual_output: object = None
+    expected_output: object = None
+    turns: list[JsonObject] | None = None
     scenario: str | None = None
     expected_outcome: str | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: JsonObject | None = None
     tags: list[str] | None = None
     comments: str | None = None
-    context: list[Any] | None = None
-    retrieval_context: list[Any] | None = None
-    trace: dict[str, Any] | None = None
-    run_duration: Any = None
-    completion_time: Any = None
+    context: list[object] | None = None
+    retrieval_context: list[object] | None = None
+    trace: JsonObject | None = None
+    run_duration: object = None
+    completion_time: object = None
     input_token_count: int | None = None
     output_token_count: int | None = None
 
@@ -65,7 +64,7 @@ class _Run(msgspec.Struct, rename="camel"):
     # some files hold the same fields one level down, in testRunData
     test_cases: list[_Case] | None = None
     conversational_test_cases: list[_Case] | None = None
-    hyperparameters: dict[str, Any] | None = None
+    hyperparameters: JsonObject | None = None
     dataset_alias: str | None = None
     test_file: str | None = None
     test_run_data: _Run | None = None

@@ -13,7 +13,7 @@ import msgspec
 from groundfault.errors import InputError
 from groundfault.readers.formats import JsonFormat
 from groundfault.readers.log import Log, Observation
-from groundfault.readers.safely import json_file
+from groundfault.readers.safely import JsonObject, json_file
 from groundfault.readers.values import drop_empty, listing, mapping, number, settle, text
 
 _NAME = re.compile(
@@ -22,8 +22,8 @@ _NAME = re.compile(
 
 
 class _Results(msgspec.Struct):
-    eval: dict[str, Any]
-    date: Any = None
+    eval: JsonObject
+    date: object = None
 
 
 class EvalPlus(JsonFormat):
@@ -75,7 +75,7 @@ class EvalPlus(JsonFormat):
                     )
 
 
-def _list_answers(task: dict[str, Any]) -> list[Any]:
+def _list_answers(task: dict[str, Any]) -> list[object]:
     """Return the answers to a task, in files of EvalPerf and of EvalPlus 0.1 as well."""
     if listing(task.get("results")):
         return list(task["results"])
@@ -91,7 +91,7 @@ def _list_answers(task: dict[str, Any]) -> list[Any]:
     return [{"base_status": b, "plus_status": p} for b, p in pairs]
 
 
-def _list_values(answer: dict[str, Any]) -> dict[str, float | None]:
+def _list_values(answer: JsonObject) -> dict[str, float | None]:
     """Return the values of an answer by scorer."""
     if "base_status" in answer:
         base, plus = (_read_status(answer.get(f"{kind}_status")) for kind in ("base", "plus"))
@@ -108,5 +108,5 @@ def _list_values(answer: dict[str, Any]) -> dict[str, float | None]:
     return {name: n if n is None else n / 100 for name, n in percents.items()} or {"pass": None}
 
 
-def _read_status(status: Any) -> float | None:
+def _read_status(status: object) -> float | None:
     return float(status == "pass") if isinstance(status, str) else None

@@ -16,7 +16,7 @@ from groundfault.base.files import write_bytes
 from groundfault.core.status import UNSCORED, Status
 from groundfault.readers.formats import JsonFormat
 from groundfault.readers.log import COLUMNS, Log, Observation
-from groundfault.readers.safely import json_lines
+from groundfault.readers.safely import JsonObject, json_lines
 from groundfault.readers.values import (
     dig,
     drop_empty,
@@ -47,18 +47,18 @@ class _Record(msgspec.Struct):
     sample_id: str | int
     model_id: str
     evaluation_name: str
-    evaluation: Any
-    evaluation_result_id: Any = None
-    schema_version: Any = None
-    interaction_type: Any = None
-    input: Any = None
-    output: Any = None
-    messages: Any = None
-    answer_attribution: Any = None
-    token_usage: Any = None
-    performance: Any = None
-    error: Any = None
-    metadata: Any = None
+    evaluation: object
+    evaluation_result_id: object = None
+    schema_version: object = None
+    interaction_type: object = None
+    input: object = None
+    output: object = None
+    messages: object = None
+    answer_attribution: object = None
+    token_usage: object = None
+    performance: object = None
+    error: object = None
+    metadata: object = None
 
 
 class EveryEvalEver(JsonFormat):
@@ -119,7 +119,7 @@ def _read_record(record: _Record, position: int) -> Observation:
     )
 
 
-def _read_measurements(record: _Record, position: int) -> dict[str, Any]:
+def _read_measurements(record: _Record, position: int) -> JsonObject:
     performance = mapping(record.performance)
     latency, whole = (number(performance.get(k)) for k in ("latency_ms", "generation_time_ms"))
     milliseconds = whole if latency is None else latency
@@ -136,7 +136,7 @@ def _read_measurements(record: _Record, position: int) -> dict[str, Any]:
     return drop_empty(measurements)
 
 
-def _read_status(error: Any) -> str:
+def _read_status(error: object) -> str:
     """Return the status that an error stands for."""
     # `write` puts our own status in front of the message
     word = str(error).partition(":")[0]
@@ -154,7 +154,7 @@ def _read_response(record: _Record) -> str | None:
     return last_by(record.messages, "assistant")
 
 
-def _parse_value(value: Any) -> Any:
+def _parse_value(value: object) -> object:
     """Return the number or truth value that a text spells; other text unchanged."""
     if not isinstance(value, str):
         return value
@@ -196,7 +196,7 @@ def write(frame: pl.DataFrame, path: str | Path, *, measured: Collection[str] = 
     return len(lines)
 
 
-def _to_record(row: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
+def _to_record(row: dict[str, Any], measured: Collection[str]) -> JsonObject:
     status, value, target = str(row["status"]), row["value"], row.get("target")
     prompt, references = row.get("prompt") or "", [] if target is None else [target]
     scorer, task = row.get("scorer") or "score", row.get("task") or "evaluation"
@@ -240,7 +240,7 @@ def _to_record(row: dict[str, Any], measured: Collection[str]) -> dict[str, Any]
     return record | ({"metadata": metadata} if metadata else {})
 
 
-def _token_usage(row: dict[str, Any]) -> dict[str, Any]:
+def _token_usage(row: dict[str, Any]) -> JsonObject:
     """Return time and, if all of them are known, as the format requires, tokens."""
     usage: dict[str, Any] = {}
     if row.get("input_tokens") is not None and row.get("output_tokens") is not None:
@@ -255,5 +255,5 @@ def _token_usage(row: dict[str, Any]) -> dict[str, Any]:
     return usage
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

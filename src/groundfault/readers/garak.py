@@ -10,7 +10,7 @@ from typing import Any
 from groundfault.core.status import Status
 from groundfault.readers.formats import JsonFormat
 from groundfault.readers.log import Log, Observation
-from groundfault.readers.safely import json_lines
+from groundfault.readers.safely import JsonObject, json_lines
 from groundfault.readers.values import dig, listing, mapping, name_of, number, settle, text
 
 _DETECTED = 2
@@ -34,7 +34,7 @@ class Garak(JsonFormat):
         """Read one observation an output and detector."""
         model, is_finished = "", False
         epochs: dict[str, int] = {}
-        waiting: dict[str, dict[str, Any]] = {}
+        waiting: dict[str, JsonObject] = {}
         for row in json_lines(path, dict[str, Any]):
             kind = row.get("entry_type")
             if kind == "start_run setup":
@@ -57,7 +57,7 @@ class Garak(JsonFormat):
             log.notes.append("the run did not end: no completion in the report")
 
 
-def _read_attempt(row: dict[str, Any], model: str, epochs: dict[str, int]) -> Iterator[Observation]:
+def _read_attempt(row: JsonObject, model: str, epochs: dict[str, int]) -> Iterator[Observation]:
     probe, prompt = text(row.get("probe_classname")) or "", _read_prompt(row.get("prompt"))
     name = f"{probe}:{name_of(prompt or '')}"
     outputs = listing(row.get("outputs"))
@@ -83,12 +83,12 @@ def _read_attempt(row: dict[str, Any], model: str, epochs: dict[str, int]) -> It
     epochs[name] = first + max(len(outputs), 1)
 
 
-def _read_message(message: Any) -> str | None:
+def _read_message(message: object) -> str | None:
     """Return the text of an output: text in old reports, a message since."""
     return text(dig(message, "text") if isinstance(message, dict) else message)
 
 
-def _read_prompt(prompt: Any) -> str | None:
+def _read_prompt(prompt: object) -> str | None:
     """Return the last message of the user."""
     turns = listing(dig(prompt, "turns"))
     contents = [dig(turn, "content") for turn in turns if dig(turn, "role") == "user"]

@@ -13,7 +13,7 @@ import msgspec
 from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.log import Log, Observation
-from groundfault.readers.safely import json_file
+from groundfault.readers.safely import JsonObject, json_file
 from groundfault.readers.values import (
     dig,
     drop_empty,
@@ -52,31 +52,31 @@ Scores = dict[str, float | None]
 
 class _Spec(msgspec.Struct):
     name: str
-    adapter_spec: dict[str, Any] = {}
-    scenario_spec: Any = None
-    groups: list[Any] = []
+    adapter_spec: JsonObject = {}
+    scenario_spec: object = None
+    groups: list[object] = []
 
 
 class _Instance(msgspec.Struct):
     id: str | int | None = None
-    input: Any = None
-    references: list[Any] = []
+    input: object = None
+    references: list[object] = []
     split: Any = None
-    sub_split: Any = None
-    perturbation: Any = None
-    extra_data: Any = None
+    sub_split: object = None
+    perturbation: object = None
+    extra_data: object = None
 
 
 class _State(msgspec.Struct):
     instance: _Instance
     train_trial_index: int = 0
-    result: Any = None
-    output_mapping: Any = None
+    result: object = None
+    output_mapping: object = None
     reference_index: int | None = None
-    request_mode: Any = None
-    prompt_truncated: Any = None
-    num_train_instances: Any = None
-    annotations: Any = None
+    request_mode: object = None
+    prompt_truncated: object = None
+    num_train_instances: object = None
+    annotations: object = None
 
 
 class _States(msgspec.Struct):
@@ -85,18 +85,18 @@ class _States(msgspec.Struct):
 
 class _Stat(msgspec.Struct):
     name: Any
-    count: Any = None
-    mean: Any = None
+    count: object = None
+    mean: object = None
 
 
 class _Entry(msgspec.Struct):
     instance_id: str | int
-    stats: list[_Stat] | dict[str, Any] = []
-    perturbation: Any = None
+    stats: list[_Stat] | JsonObject = []
+    perturbation: object = None
     train_trial_index: int = 0
-    predicted_text: Any = None
-    mapped_output: Any = None
-    annotations: Any = None
+    predicted_text: object = None
+    mapped_output: object = None
+    annotations: object = None
 
 
 class Helm:
@@ -252,7 +252,7 @@ class _Run:
         parts = [p for p in arguments.split(",") if p.partition("=")[0] not in skipped]
         return f"{name}:{','.join(parts)}" if parts else name
 
-    def _describe(self, instance: _Instance, variant: str) -> dict[str, Any]:
+    def _describe(self, instance: _Instance, variant: str) -> JsonObject:
         attributes = drop_empty(mapping(dig(self.spec.scenario_spec, "args")))
         splits = {"split": instance.split, "sub_split": instance.sub_split}
         attributes |= drop_empty({**splits, **mapping(instance.extra_data)})
@@ -284,9 +284,7 @@ def _score_row(base: Observation, scores: Scores, is_ungraded: bool) -> Iterator
         yield base.rescore(name, *settle(scores[name], status))
 
 
-def _measure(
-    state: _State, completion: dict[str, Any], scores: Scores, position: int
-) -> dict[str, Any]:
+def _measure(state: _State, completion: JsonObject, scores: Scores, position: int) -> JsonObject:
     prefix = "finish_reason_"
     reasons = (n.removeprefix(prefix) for n, v in scores.items() if n.startswith(prefix) and v)
     reason = dig(completion, "finish_reason", "reason") or next(reasons, None)
@@ -320,7 +318,7 @@ def _means(entry: _Entry) -> Scores:
     return means
 
 
-def _read_question(question: Any) -> str | None:
+def _read_question(question: object) -> str | None:
     """Return the text of an input; of a conversation, the user's last message."""
     if isinstance(question, str):
         return question
@@ -338,12 +336,12 @@ def _read_target(instance: _Instance) -> str | None:
     return text(words) if words else None
 
 
-def _read_output(reference: Any) -> str | None:
+def _read_output(reference: object) -> str | None:
     output = dig(reference, "output")
     return output if isinstance(output, str) else text(dig(output, "text"))
 
 
-def _variant(perturbation: Any) -> str:
+def _variant(perturbation: object) -> str:
     """Return the name of a perturbation with its settings, which make the name unique."""
     details = mapping(perturbation)
     name = str(details.pop("name", ""))
@@ -376,7 +374,7 @@ def needs_grader(metric: str) -> bool:
     return _BY_RULE.fullmatch(metric) is None
 
 
-def find_ungraded(annotations: Mapping[K, Any]) -> set[K]:
+def find_ungraded(annotations: Mapping[K, object]) -> set[K]:
     """Return the rows on which some grader was asked and gave no verdict.
 
     Parameters
@@ -397,7 +395,7 @@ def find_ungraded(annotations: Mapping[K, Any]) -> set[K]:
     }
 
 
-def _lacks_verdict(notes: Mapping[str, Any], graders: set[str]) -> bool:
+def _lacks_verdict(notes: Mapping[str, object], graders: set[str]) -> bool:
     # HELM asks no grader about an empty answer, and says so by an entry of this name
     if any(key.startswith("empty_output") for key in notes):
         return False

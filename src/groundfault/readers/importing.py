@@ -32,7 +32,7 @@ from groundfault.readers.configurations import Setup, name_configurations, split
 from groundfault.readers.log import ORIGIN, RUN, PackedRows
 from groundfault.readers.log_rows import LogRows
 from groundfault.readers.mapped import Mapped
-from groundfault.readers.safely import POINTER, escape_pattern, is_pointer
+from groundfault.readers.safely import POINTER, JsonObject, escape_pattern, is_pointer
 from groundfault.readers.scans import is_scan, join_scans
 from groundfault.readers.scorers import list_scorers
 from groundfault.readers.table import read_table
@@ -90,7 +90,7 @@ def read_logs(
     sources: Sequence[str | Path],
     *,
     reader: str | readers.Reader | None = None,
-    map: str | Path | Mapped | dict[str, Any] | None = None,
+    map: str | Path | Mapped | JsonObject | None = None,
     scorer: str | Sequence[str] | None = None,
     disagreement: tuple[str, str] | None = None,
     scale: tuple[float, float] | None = None,
@@ -123,7 +123,7 @@ def read_logs(
     if scans:
         report("joining scans")
         frame, roles, account = join_scans(frame, roles, account, scans)
-    reading: dict[str, Any] = {"reader": readers.name_of(reader) if reader else None}
+    reading: JsonObject = {"reader": readers.name_of(reader) if reader else None}
     reading |= {"map": msgspec.to_builtins(mapped), "scorer": list(scorers) or None}
     reading |= {"scale": scale, "conflicts": conflicts, "disagreement": disagreement}
     provenance = tuple(spell_path(source) for source in sources)

@@ -24,7 +24,7 @@ from groundfault.readers.inspect_layout import (
     open_log,
 )
 from groundfault.readers.log import Log, Observation
-from groundfault.readers.safely import head
+from groundfault.readers.safely import JsonObject, head
 from groundfault.readers.values import (
     add_numbers,
     dig,
@@ -324,7 +324,7 @@ def _split(name: str, value: Any) -> dict[str, Any]:
     return {f"{name}.{key}": each for key, each in value.items()} if is_several else {name: value}
 
 
-def _read_value(raw: Any, reason: str | None, is_blocked: bool) -> tuple[float | None, str]:
+def _read_value(raw: object, reason: str | None, is_blocked: bool) -> tuple[float | None, str]:
     """Return the number of a score, or the status that says why there is no number."""
     value = number(raw)
     if isinstance(raw, str):
@@ -345,7 +345,7 @@ def _reason(score: Score) -> str | None:
     return "grader_failed" if given is None and ungraded else given
 
 
-def _tell(sample: ToldSample, attachments: Attachments) -> Iterator[dict[str, Any]]:
+def _tell(sample: ToldSample, attachments: Attachments) -> Iterator[JsonObject]:
     """Yield the messages of a sample, with its events and the scorers' explanations as messages."""
     for retry in sample.error_retries or ():
         message = text(dig(retry, "message")) or text(retry)
@@ -372,12 +372,12 @@ def _tell(sample: ToldSample, attachments: Attachments) -> Iterator[dict[str, An
     yield from edits
 
 
-def _place_events(sample: ToldSample) -> dict[int, list[dict[str, Any]]]:
+def _place_events(sample: ToldSample) -> dict[int, list[JsonObject]]:
     """Return the events of a run other than messages: by the place of the message that follows, or
     by `_SCORED`."""
     messages = sample.messages or []
     places = {name: place for place, one in enumerate(messages) if (name := dig(one, "id"))}
-    befell: dict[int, list[dict[str, Any]]] = {}
+    befell: dict[int, list[JsonObject]] = {}
     here = 0
     for event in sample.events or ():
         if event.event == "model":
@@ -393,7 +393,7 @@ def _place_events(sample: ToldSample) -> dict[int, list[dict[str, Any]]]:
     return befell
 
 
-def _read_event(event: LoggedEvent, is_scored: bool) -> dict[str, Any] | None:
+def _read_event(event: LoggedEvent, is_scored: bool) -> JsonObject | None:
     """Return an event as a message, if it says more than the messages do."""
     if event.event == "score_edit":
         reason = dig(event.edit, "provenance", "reason")
@@ -412,7 +412,7 @@ def _read_event(event: LoggedEvent, is_scored: bool) -> dict[str, Any] | None:
     return None
 
 
-def _prompt(prompt: Any) -> str | None:
+def _prompt(prompt: object) -> str | None:
     return prompt if isinstance(prompt, str) else last_by(prompt, "user")
 
 
@@ -423,7 +423,7 @@ def _response(output: Output) -> str | None:
     return output.completion if isinstance(output.completion, str) and output.completion else None
 
 
-def _resolve(value: Any, attachments: Attachments) -> Any:
+def _resolve(value: object, attachments: Attachments) -> Any:
     """Replace references to attachments by their text, also in the values of a mapping."""
     if isinstance(value, str) and value.startswith(_ATTACHMENT):
         return attachments().get(value.removeprefix(_ATTACHMENT), value)
@@ -434,7 +434,7 @@ def _resolve(value: Any, attachments: Attachments) -> Any:
     return value
 
 
-def _model_name(model: Any) -> str | None:
+def _model_name(model: object) -> str | None:
     if isinstance(model, list):
         names = [name for each in model if (name := _model_name(each))]
         return ", ".join(names) or None

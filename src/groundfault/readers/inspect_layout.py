@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from groundfault.errors import InputError
-from groundfault.readers.safely import Archive, head, json_file
+from groundfault.readers.safely import Archive, JsonObject, head, json_file
 
 _SAMPLE = re.compile(r"samples/(.+)_epoch_\d+(\.json|/sample\.json)")
 # an interrupted run has no header.json yet, only the journal's
@@ -21,36 +21,36 @@ _HEADERS = ("header.json", "_journal/start.json")
 class Score(msgspec.Struct):
     """One score of a sample."""
 
-    value: Any = None
-    answer: Any = None
-    explanation: Any = None
-    reason: Any = None
-    metadata: Any = None
-    history: Any = None
+    value: object = None
+    answer: object = None
+    explanation: object = None
+    reason: object = None
+    metadata: object = None
+    history: object = None
 
 
 class Message(msgspec.Struct):
     """One message; its text is not read."""
 
-    role: Any = None
-    tool_calls: list[Any] | None = None
+    role: object = None
+    tool_calls: list[object] | None = None
 
 
 class Choice(msgspec.Struct):
     """One answer of the model."""
 
-    message: Any = None
-    stop_reason: Any = None
-    logprobs: Any = None
+    message: object = None
+    stop_reason: object = None
+    logprobs: object = None
 
 
 class Output(msgspec.Struct):
     """The last call of the model."""
 
-    model: Any = None
+    model: object = None
     choices: list[Choice] | None = None
-    completion: Any = None
-    usage: Any = None
+    completion: object = None
+    usage: object = None
 
 
 class Sample(msgspec.Struct):
@@ -58,57 +58,57 @@ class Sample(msgspec.Struct):
 
     id: str | int
     epoch: int = 1
-    uuid: Any = None
-    input: Any = None
-    choices: list[Any] | None = None
-    target: Any = None
+    uuid: object = None
+    input: object = None
+    choices: list[object] | None = None
+    target: object = None
     messages: list[Message] | None = None
     output: Output | None = None
     scores: dict[str, Score] | None = None
     score: Score | None = None
-    metadata: dict[str, Any] | None = None
-    model_usage: Any = None
-    total_time: Any = None
-    error: Any = None
-    error_retries: list[Any] | None = None
-    limit: Any = None
+    metadata: JsonObject | None = None
+    model_usage: object = None
+    total_time: object = None
+    error: object = None
+    error_retries: list[object] | None = None
+    limit: object = None
     turn_count: int | None = None
-    invalidation: Any = None
+    invalidation: object = None
 
 
 class NamedSample(msgspec.Struct):
     """A sample by its name alone."""
 
-    uuid: Any = None
+    uuid: object = None
 
 
 class LoggedEvent(msgspec.Struct):
     """One event; calls of the model and of tools only say which message they made."""
 
-    event: Any = None
-    type: Any = None
-    output: Any = None
-    message_id: Any = None
-    action: Any = None
-    cmd: Any = None
-    file: Any = None
-    result: Any = None
-    approver: Any = None
-    decision: Any = None
-    explanation: Any = None
-    score_name: Any = None
-    edit: Any = None
+    event: object = None
+    type: object = None
+    output: object = None
+    message_id: object = None
+    action: object = None
+    cmd: object = None
+    file: object = None
+    result: object = None
+    approver: object = None
+    decision: object = None
+    explanation: object = None
+    score_name: object = None
+    edit: object = None
 
 
 class ToldSample(msgspec.Struct):
     """A sample for its transcript: texts, and the attachments that they refer to."""
 
-    messages: list[Any] | None = None
+    messages: list[object] | None = None
     events: list[LoggedEvent] | None = None
     scores: dict[str, Score] | None = None
-    error: Any = None
-    error_retries: list[Any] | None = None
-    limit: Any = None
+    error: object = None
+    error_retries: list[object] | None = None
+    limit: object = None
     attachments: dict[str, str] | None = None
 
 
@@ -123,18 +123,18 @@ class Eval(msgspec.Struct):
 
     task: str
     model: str
-    eval_id: Any = None
-    run_id: Any = None
-    task_id: Any = None
-    dataset: Any = None
-    config: Any = None
-    packages: Any = None
-    scorers: list[Any] | None = None
-    model_roles: Any = None
-    task_args: Any = None
-    model_args: Any = None
-    model_generate_config: Any = None
-    solver: Any = None
+    eval_id: object = None
+    run_id: object = None
+    task_id: object = None
+    dataset: object = None
+    config: object = None
+    packages: object = None
+    scorers: list[object] | None = None
+    model_roles: object = None
+    task_args: object = None
+    model_args: object = None
+    model_generate_config: object = None
+    solver: object = None
 
 
 class Header(msgspec.Struct):
@@ -142,7 +142,7 @@ class Header(msgspec.Struct):
 
     eval: Eval
     status: str = "started"
-    error: Any = None
+    error: object = None
 
 
 Told = TypeVar("Told", Sample, ToldSample, NamedSample)
@@ -159,7 +159,7 @@ class _WholeAttached(msgspec.Struct):
 class _Set(msgspec.Struct):
     """The list of the tasks of an eval set."""
 
-    tasks: list[dict[str, Any]] = []
+    tasks: list[JsonObject] = []
 
 
 Attachments = Callable[[], Mapping[str, str]]

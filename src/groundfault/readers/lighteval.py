@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from groundfault.readers.log import Log, Observation
-from groundfault.readers.safely import escape_pattern, head
+from groundfault.readers.safely import JsonObject, escape_pattern, head
 from groundfault.readers.table import read_table
 from groundfault.readers.values import list_names, listing, mapping, number, settle, text
 
@@ -71,7 +71,7 @@ def _read_rows(path: Path, frame: pl.DataFrame, notes: list[str]) -> Iterator[Ob
             yield base.rescore(scorer, *settle(score))
 
 
-def _split_row(row: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+def _split_row(row: JsonObject) -> tuple[JsonObject, JsonObject, JsonObject]:
     """Return document, response and metrics from any of the layouts."""
     if "doc" in row:
         return mapping(row["doc"]), mapping(row.get("model_response")), mapping(row.get("metric"))
@@ -85,7 +85,7 @@ def _split_row(row: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dic
     return doc, response, mapping(row.get("metrics")) or scores
 
 
-def _select_numbers(metrics: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+def _select_numbers(metrics: JsonObject, notes: list[str]) -> dict[str, Any]:
     """Return the metrics that are a number for each example; the others are noted once."""
     numbers = bool | int | float | None
     single = {name: value for name, value in metrics.items() if isinstance(value, numbers)}
@@ -96,7 +96,7 @@ def _select_numbers(metrics: dict[str, Any], notes: list[str]) -> dict[str, Any]
     return single or {"": None}
 
 
-def _read_choices(doc: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:
+def _read_choices(doc: JsonObject, response: JsonObject) -> dict[str, Any]:
     """Return answer, log-probability and confidence of a multiple choice, if the row is one."""
     choices, logs = listing(doc.get("choices")), listing(response.get("logprobs"))
     if len(choices) != len(logs) or len(logs) < 2 or any(number(log) is None for log in logs):
@@ -107,7 +107,7 @@ def _read_choices(doc: dict[str, Any], response: dict[str, Any]) -> dict[str, An
     return {"answer": text(choices[best]), "logprob": float(logs[best]), "confidence": 1 / total}
 
 
-def _read_target(doc: dict[str, Any]) -> str | None:
+def _read_target(doc: JsonObject) -> str | None:
     """Return the choices that are right, as text."""
     choices, gold = listing(doc.get("choices")), doc.get("gold_index")
     which = [i for i in listing(gold) or [gold] if isinstance(i, int) and 0 <= i < len(choices)]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.log import CHUNK, Log, Observation, make_series, make_table
-from groundfault.readers.safely import head, json_file, json_lines, pause_collection
+from groundfault.readers.safely import JsonObject, head, json_file, json_lines, pause_collection
 from groundfault.readers.values import dig, drop_empty, list_names, listing, mapping, settle, text
 
 _NAME = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d:.-]+))?\.jsonl?")
@@ -45,16 +45,16 @@ _NO_ANSWER = "[invalid]"
 class _Results(msgspec.Struct):
     """The results file of a run; other keys are skipped."""
 
-    results: dict[str, Any] = {}
-    configs: dict[str, Any] = {}
-    config: dict[str, Any] = {}
-    higher_is_better: dict[str, Any] = {}
-    samples: dict[str, Any] = msgspec.field(name="n-samples", default={})
-    shots: dict[str, Any] = msgspec.field(name="n-shot", default={})
-    system_instruction: Any = None
-    chat_template_sha: Any = None
-    model_name: Any = None
-    lm_eval_version: Any = None
+    results: JsonObject = {}
+    configs: JsonObject = {}
+    config: JsonObject = {}
+    higher_is_better: JsonObject = {}
+    samples: JsonObject = msgspec.field(name="n-samples", default={})
+    shots: JsonObject = msgspec.field(name="n-shot", default={})
+    system_instruction: object = None
+    chat_template_sha: object = None
+    model_name: object = None
+    lm_eval_version: object = None
 
     def settings(self, task: str) -> dict[str, Any]:
         """Return arguments of the model and of its answers, apart from its name."""
@@ -74,7 +74,7 @@ class _Results(msgspec.Struct):
         return text(self.model_name or own or self.config.get("model"))
 
 
-def _read_arguments(arguments: Any) -> dict[str, Any]:
+def _read_arguments(arguments: object) -> JsonObject:
     """Read arguments, which older files hold as they were typed: ``name=value,name=value``."""
     if isinstance(arguments, str):
         return dict(pair.partition("=")[::2] for pair in arguments.split(",") if pair)
@@ -128,7 +128,7 @@ class _Request(TypedDict):
 _Pair = tuple[Annotated[float, msgspec.Meta(le=0)], Literal["False", "True", "false", "true"]]
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
+def _rows(path: Path) -> Iterator[JsonObject]:
     """Return the rows of a samples file, which was one JSON list until the summer of 2024."""
     if head(path).startswith(b"["):
         return iter(json_file(path, list[dict[str, Any]]))
@@ -174,7 +174,7 @@ class _Samples(Log):
     task: str
     model: str
     results: _Results
-    ids: dict[str, Any] = field(default_factory=dict)
+    ids: JsonObject = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
     documents: set[str] = field(default_factory=set)
     position: int = 0
@@ -226,7 +226,7 @@ class _Samples(Log):
         for name, values in new.items():
             columns[name] += values
 
-    def _read_scores(self, rows: _Rows, filters: Sequence[str]) -> dict[str, list[Any]] | None:
+    def _read_scores(self, rows: _Rows, filters: Sequence[str]) -> dict[str, list[object]] | None:
         """Return values by scorer; None where rows differ in their filter or metrics."""
         named = [row.get("metrics") or [k for k in row if k not in _NO_METRICS] for row in rows]
         if min(each.count(each[0]) for each in (named, filters)) < len(rows):
@@ -273,7 +273,7 @@ class _Samples(Log):
         own = (text(dig(step, "fallback")) for step in steps)
         return frozenset(word for word in (_NO_ANSWER, *own) if word is not None)
 
-    def _filter(self, row: dict[str, Any]) -> str:
+    def _filter(self, row: JsonObject) -> str:
         """Return the filter of a row.
 
         Files of early 2024 do not name it: they write all rows once for each filter.
@@ -300,7 +300,7 @@ class _Samples(Log):
             self.notes.append(note)
         return False
 
-    def _name_example(self, doc: dict[str, Any], doc_id: Any) -> str:
+    def _name_example(self, doc: JsonObject, doc_id: object) -> str:
         """Return the document's own id, else its number in the task.
 
         Where two documents share an id, the second gets its number behind the id.
@@ -342,7 +342,7 @@ def _make_table(columns: _Columns, model: str, task: str) -> _Table:
     return make_table(cells, docs, columns["measured"], rows, own | _choose(columns, rows))
 
 
-def _choose(columns: _Columns, rows: _Array) -> dict[str, Any]:
+def _choose(columns: _Columns, rows: _Array) -> JsonObject:
     """Return the choice by each score with its log-likelihood, and its share by softmax."""
     sizes, logs = np.array(columns["choices"]), np.array(columns["log"])
     starts = np.cumsum(sizes) - sizes
@@ -372,7 +372,7 @@ def _find_tops(scores: _Array, starts: _Array, sizes: _Array) -> _Array:
     return places[np.searchsorted(places, starts)]
 
 
-def _read_choices(rows: _Rows) -> dict[str, list[Any]] | None:
+def _read_choices(rows: _Rows) -> dict[str, list[object]] | None:
     """Return columns of multiple choice, none of rows that are none; None where only some are."""
     responses = [listing(row.get("filtered_resps")) for row in rows]
     several = [len(each) > 1 for each in responses]
@@ -412,7 +412,7 @@ def _read_choices(rows: _Rows) -> dict[str, list[Any]] | None:
     return {**about, "choices": sizes, "label": labels, "word": words, "log": logs}
 
 
-def _list_logs(pairs: list[Any]) -> list[float] | None:
+def _list_logs(pairs: list[object]) -> list[float] | None:
     """Return the log-likelihoods of pairs ``[log-likelihood, is_greedy]``; else None."""
     try:
         # since 2024 both are in quotes: ["-3.37", "False"]
@@ -450,7 +450,7 @@ def _read_argument(arguments: Any, request: int, which: int) -> str | None:
     return _read_first(argument) if isinstance(argument, list) else None
 
 
-def _find_question(doc: dict[str, Any], prompt: str | None) -> str | None:
+def _find_question(doc: JsonObject, prompt: str | None) -> str | None:
     """Return the question of the document where the prompt holds it, else the whole prompt.
 
     The prompt has few-shot examples and a template, which may differ between models that were asked
@@ -467,7 +467,7 @@ def _find_question(doc: dict[str, Any], prompt: str | None) -> str | None:
     return prompt
 
 
-def _read_first(responses: Any) -> str | None:
+def _read_first(responses: object) -> str | None:
     """Read the first response of the first request, however it is nested."""
     while isinstance(responses, list):
         if not responses:

@@ -25,7 +25,7 @@ from groundfault.errors import InputError
 from groundfault.readers.account import OfficialFigure
 from groundfault.readers.safely import pause_collection
 
-COLUMNS: dict[str, Any] = {
+COLUMNS: dict[str, type[pl.DataType]] = {
     "example_id": pl.String,
     "task": pl.String,
     "model": pl.String,
@@ -115,8 +115,8 @@ class Observation(msgspec.Struct):
     target: str | None = None
     confidence: float | None = None
     logprob: float | None = None
-    attributes: Mapping[str, Any] = {}
-    measured: Mapping[str, Any] = {}
+    attributes: Mapping[str, object] = {}
+    measured: Mapping[str, object] = {}
     origin: str | None = None
     transcript: int | None = None
 
@@ -165,7 +165,7 @@ class Log:
     first_leads: bool = False
     run: str = ""
     beside: list[Path] = field(default_factory=list)
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
     rewords: bool = False
     official: OfficialFigure | None = None
 
@@ -217,9 +217,9 @@ def _make_table(rows: list[Observation]) -> tuple[pl.DataFrame, frozenset[str]]:
 
 
 def make_table(
-    cells: Mapping[str, Sequence[Any]],
-    attributes: Sequence[Mapping[str, Any]],
-    measured: Sequence[Mapping[str, Any]],
+    cells: Mapping[str, Sequence[object]],
+    attributes: Sequence[Mapping[str, object]],
+    measured: Sequence[Mapping[str, object]],
     index: NDArray[np.int64] | None = None,
     scores: Mapping[str, Any] | None = None,
 ) -> tuple[pl.DataFrame, frozenset[str]]:
@@ -280,7 +280,7 @@ def _as_columns(rows: Sequence[Mapping[str, Any]], names: set[str]) -> list[pl.S
     return columns
 
 
-def _read_plain(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]] | None:
+def _read_plain(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[object]] | None:
     """Read values by name; return None for nested mappings, many names or unusual names."""
     names = dict.fromkeys(chain.from_iterable(rows))
     if len(names) > _MAX_ATTRIBUTES or not all(isinstance(n, str) and n.isascii() for n in names):
@@ -290,9 +290,9 @@ def _read_plain(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]] | Non
     return None if any(issubclass(kind, Mapping) for kind in kinds) else values
 
 
-def _read_nested(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+def _read_nested(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[object]]:
     """Read values by name, with a nested mapping's values after the outer ones."""
-    values: dict[str, list[Any]] = {}
+    values: dict[str, list[object]] = {}
     for i, row in enumerate(rows):
         for key, value in row.items():
             column = values.get(key)
@@ -310,7 +310,7 @@ def _read_nested(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     return values
 
 
-def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(row: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     for key, value in row.items():
         name = prefix + _clean(str(key))
         if isinstance(value, Mapping):
@@ -351,7 +351,7 @@ def _write(values: list[Any], kinds: set[type]) -> list[str | None]:
     return [v if v is None or isinstance(v, str) else _ENCODE(v) for v in values]
 
 
-def _clean(value: Any) -> Any:
+def _clean(value: object) -> Any:
     """Return text without halves of surrogate pairs, which are no characters.
 
     A table cannot hold them.
@@ -371,7 +371,7 @@ class PackedRows:
     def __init__(self) -> None:
         self._packed: list[tuple[pl.Schema, bytes]] = []
         self._open: list[pl.DataFrame] = []
-        self._types: dict[str, set[Any]] = {}
+        self._types: dict[str, set[object]] = {}
 
     def add(self, frame: pl.DataFrame) -> None:
         """Put a table under those before it."""
@@ -422,14 +422,14 @@ def stack(frames: list[pl.DataFrame]) -> pl.DataFrame:
     return _concatenate(frames, types)
 
 
-def _note_types(types: dict[str, set[Any]], frame: pl.DataFrame) -> None:
+def _note_types(types: dict[str, set[object]], frame: pl.DataFrame) -> None:
     for column in frame:
         kinds = types.setdefault(column.name, set())
         if column.null_count() < len(column):
             kinds.add(column.dtype)
 
 
-def _concatenate(frames: Iterable[Frame], types: dict[str, set[Any]]) -> Frame:
+def _concatenate(frames: Iterable[Frame], types: dict[str, set[object]]) -> Frame:
     common = {name: _find_common(kinds) for name, kinds in types.items() if kinds}
     alike = []
     for frame in frames:

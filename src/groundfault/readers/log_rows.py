@@ -410,7 +410,7 @@ def _example(rows: pl.DataFrame, logs: Sequence[LogRead]) -> str:
     return f"{len(ids)} examples, such as {ids[0]!r} in {places}"
 
 
-def _count_examples(answers: pl.DataFrame) -> dict[str, Any]:
+def _count_examples(answers: pl.DataFrame) -> dict[str, object]:
     """Count examples in all, examples that every model answered, and examples a model lacks."""
     pairs = answers.select("example_id", "model")
     # otherwise they are one a row, and looking for others takes as much memory as many columns

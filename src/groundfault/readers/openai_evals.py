@@ -6,14 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from groundfault.core.status import Status
 from groundfault.readers.formats import JsonFormat
 from groundfault.readers.log import Log, Observation
-from groundfault.readers.safely import json_lines
+from groundfault.readers.safely import JsonObject, json_lines
 from groundfault.readers.values import drop_empty, last_by, settle, text
 
 
@@ -27,10 +26,10 @@ class _Line(msgspec.Struct):
     """The first line, an event, or the last line."""
 
     spec: _Spec | None = None
-    final_report: Any = None
+    final_report: object = None
     sample_id: str | int | None = None
     type: str | None = None
-    data: Any = None
+    data: object = None
 
 
 class OpenAIEvals(JsonFormat):
@@ -80,7 +79,7 @@ class OpenAIEvals(JsonFormat):
             log.notes.append("no final report: the run was cut short")
 
 
-def _read_scores(name: str, kind: str, data: dict[str, Any]) -> Iterator[Observation]:
+def _read_scores(name: str, kind: str, data: JsonObject) -> Iterator[Observation]:
     if kind == "match":
         names = ("correct", "score", "expected", "picked", "sampled", "prompt")
         yield Observation(
@@ -113,7 +112,7 @@ def _complete(
     return observation
 
 
-def _read_exchange(data: dict[str, Any]) -> tuple[str | None, str | None]:
+def _read_exchange(data: JsonObject) -> tuple[str | None, str | None]:
     """Return the last user message and the sampled answer."""
     prompt, sampled = data.get("prompt"), data.get("sampled")
     one = sampled[0] if isinstance(sampled, list) and len(sampled) == 1 else sampled

@@ -31,7 +31,7 @@ class OpenTelemetry(ServerExport):
         """Read the evaluations of each trace; a trace without any is missing."""
         traces = _read_traces(path)
         for run, (trace, (spans, scores)) in enumerate(traces.items()):
-            marks: dict[str, Any] = {}
+            marks: dict[str, object] = {}
             for span in spans:
                 marks = read_attributes(span.get("attributes")) | marks
             for score in scores or [{}]:
@@ -61,9 +61,9 @@ _DIGITS = 20
 """Digits of nanoseconds, which OTLP writes as text."""
 
 
-def _read_traces(path: Path) -> dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]]:
+def _read_traces(path: Path) -> dict[str, tuple[list[dict[str, object]], list[dict[str, object]]]]:
     """Return the spans and the evaluations of each trace."""
-    traces: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {}
+    traces: dict[str, tuple[list[dict[str, object]], list[dict[str, object]]]] = {}
     parts = (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords"))
     for row in read_rows(path):
         for outer, middle, inner in parts:

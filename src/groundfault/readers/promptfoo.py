@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 import polars as pl
@@ -53,21 +53,21 @@ _NAME = re.compile(r"[\w .:-]{1,40}")
 class _Row(msgspec.Struct, rename="camel"):
     """One result: one test, prompt and provider."""
 
-    success: Any = None
-    score: Any = None
-    failure_reason: Any = None
-    error: Any = None
-    test_idx: Any = None
-    prompt: Any = None
-    provider: Any = None
-    vars: Any = None
-    response: Any = None
-    test_case: Any = None
-    named_scores: Any = None
-    grading_result: Any = None
-    token_usage: Any = None
-    latency_ms: Any = None
-    cost: Any = None
+    success: object = None
+    score: object = None
+    failure_reason: object = None
+    error: object = None
+    test_idx: object = None
+    prompt: object = None
+    provider: object = None
+    vars: object = None
+    response: object = None
+    test_case: object = None
+    named_scores: object = None
+    grading_result: object = None
+    token_usage: object = None
+    latency_ms: object = None
+    cost: object = None
 
     @property
     def label(self) -> str:
@@ -92,8 +92,8 @@ class _Results(msgspec.Struct):
 
 class _File(msgspec.Struct, rename="camel"):
     results: _Results
-    eval_id: Any = None
-    metadata: Any = None
+    eval_id: object = None
+    metadata: object = None
 
 
 class Promptfoo:
@@ -155,7 +155,7 @@ class _Run:
     rows: Iterable[_Row]
     eval_id: str
     notes: list[str]
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, object] = field(default_factory=dict)
     firsts: dict[str, str] = field(default_factory=dict)
     repeats: dict[tuple[str, ...], int] = field(default_factory=dict)
 
@@ -254,8 +254,8 @@ def _find_unreached(row: _Row) -> set[str]:
 
 
 def _measurements(
-    row: _Row, response: dict[str, Any], test: dict[str, Any], position: int
-) -> dict[str, Any]:
+    row: _Row, response: dict[str, object], test: dict[str, object], position: int
+) -> dict[str, object]:
     usage = mapping(response.get("tokenUsage")) or mapping(row.token_usage)
     latency = number(row.latency_ms)
     reason = response.get("finishReason")
@@ -279,18 +279,18 @@ def _measurements(
     return drop_empty(measurements)
 
 
-def _read_response(row: _Row) -> dict[str, Any]:
+def _read_response(row: _Row) -> dict[str, object]:
     return mapping(row.response) if not isinstance(row.response, str) else {"output": row.response}
 
 
-def _name_provider(provider: Any) -> str:
+def _name_provider(provider: object) -> str:
     """Return the provider's label, which a user gives, else its id."""
     details = mapping(provider)
     own = provider if isinstance(provider, str) else ""
     return str(details.get("label") or details.get("id") or own)
 
 
-def _read_prompt(prompt: Any) -> str | None:
+def _read_prompt(prompt: object) -> str | None:
     """Read the prompt that was sent; of a conversation, the user's last message."""
     raw = mapping(prompt).get("raw") if not isinstance(prompt, str) else prompt
     if isinstance(raw, str) and raw.lstrip().startswith("["):
@@ -299,7 +299,7 @@ def _read_prompt(prompt: Any) -> str | None:
     return text(raw)
 
 
-def _read_target(test: dict[str, Any]) -> str | None:
+def _read_target(test: dict[str, object]) -> str | None:
     asserted = listing(test.get("assert"))
     values = [dig(one, "value") for one in asserted if _EXPECTED.fullmatch(str(dig(one, "type")))]
     texts = dict.fromkeys(words for words in map(text, values) if words is not None)
@@ -386,7 +386,7 @@ def yaml_file(path: Path, type: type[T]) -> T:
         raise InputError(f"{path} is not YAML, or is cut short: {first_line(error)}") from None
 
 
-def _count_parts(value: Any, known: dict[int, int]) -> int:
+def _count_parts(value: object, known: dict[int, int]) -> int:
     """Return how many values there are once every alias is written out.
 
     Each object is visited once.

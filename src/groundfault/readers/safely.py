@@ -34,6 +34,9 @@ else:
 
 T = TypeVar("T")
 
+JsonObject = dict[str, object]
+"""An object of JSON, as it was decoded: read each value by `groundfault.readers.values`."""
+
 # far above any honest log, and bounded at all because a document takes several times its size in
 # memory once it is decoded
 MAX_LINE = 64 << 20
@@ -116,7 +119,7 @@ def json_file(path: Path, type: type[T]) -> T:
         return decode(data.removeprefix(_BOM), type, str(path))
 
 
-def json_lines(path: Path, type: type[T], usual: Any = None) -> Iterator[T]:
+def json_lines(path: Path, type: type[T], usual: object = None) -> Iterator[T]:
     """Return the lines of a JSONL file, decoded one at a time; blank lines are skipped.
 
     Parameters

@@ -94,7 +94,7 @@ def _list_runs(frame: pl.DataFrame, account: Account) -> pl.DataFrame:
     rows: list[tuple[int, int, str | None]] = []
     for place in frame["log"].drop_nulls().unique().sort() if TRANSCRIPT in frame.columns else ():
         log = account.logs[int(place)]
-        reader: Any = readers.get(log.reader)
+        reader: object = readers.get(log.reader)
         if hasattr(reader, "read_uuids"):
             rows += [(place, *pair) for pair in reader.read_uuids(Path(log.path))]
     if not rows:
@@ -149,7 +149,7 @@ def _read_results(results: pl.DataFrame) -> pl.DataFrame:
 _KINDS: dict[str, Callable[[Any], Any]] = {"boolean": bool, "number": number, "string": text}
 
 
-def _parse(value: Any) -> Any:
+def _parse(value: object) -> Any:
     """Return a value that Scout writes as JSON; words stay unchanged."""
     try:
         return msgspec.json.decode(value) if isinstance(value, str) else value
@@ -157,7 +157,7 @@ def _parse(value: Any) -> Any:
         return value
 
 
-def _name_label(result: Any) -> str:
+def _name_label(result: object) -> str:
     """Return the label of one of several results, if the result says that the label holds."""
     if not isinstance(result, dict):
         return str(result)

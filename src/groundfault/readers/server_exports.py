@@ -16,7 +16,7 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.formats import JsonFormat
 from groundfault.readers.log import Log, Observation
-from groundfault.readers.safely import head, json_file, json_lines
+from groundfault.readers.safely import JsonObject, head, json_file, json_lines
 from groundfault.readers.table import read_table
 from groundfault.readers.values import (
     dig,
@@ -98,7 +98,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     if path.suffix in _TABLES:
         yield from read_table(path)[0].iter_rows(named=True)
     elif path.suffix == ".json":
-        content: Any = json_file(path, object)
+        content: object = json_file(path, object)
         for row in listing(dig(content, "data")) or listing(content) or [content]:
             if not isinstance(row, dict):
                 what = type(row).__name__
@@ -108,7 +108,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
         yield from json_lines(path, dict[str, Any])
 
 
-def _parse_cell(value: Any) -> Any:
+def _parse_cell(value: object) -> object:
     """Return the value of a CSV cell that holds JSON."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         try:
@@ -118,7 +118,7 @@ def _parse_cell(value: Any) -> Any:
     return value
 
 
-def plain(value: Any) -> str | None:
+def plain(value: object) -> str | None:
     """Return a text; for a mapping with one entry, such as ``{"question": ...}``, its value."""
     value = _parse_cell(value)
     if isinstance(value, dict) and len(value) == 1:
@@ -126,7 +126,7 @@ def plain(value: Any) -> str | None:
     return text(value)
 
 
-def judge(label: Any) -> float | None:
+def judge(label: object) -> float | None:
     """Return 1 or 0 for a label that can only mean right or wrong; None for any other."""
     return _VERDICTS.get(label.strip().lower()) if isinstance(label, str) else None
 
@@ -188,7 +188,7 @@ class Phoenix(ServerExport):
             )
 
 
-def _pair_annotations(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def _pair_annotations(row: JsonObject) -> Iterator[tuple[JsonObject, JsonObject]]:
     """Pair each annotation of a row with its run; a row without annotations yields an empty one."""
     # an experiment saved by the client: one object, whose evaluations refer to runs by id
     if "evaluation_runs" in row:
@@ -210,9 +210,9 @@ def _pair_annotations(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dic
         yield row, annotation
 
 
-def _columns(row: dict[str, Any]) -> list[dict[str, Any]]:
+def _columns(row: JsonObject) -> list[JsonObject]:
     """Return the annotations of a CSV row, in columns ``annotation_<name>_score`` and the like."""
-    columns: dict[str, dict[str, Any]] = {}
+    columns: dict[str, JsonObject] = {}
     for column, value in row.items():
         if (parts := _COLUMN.fullmatch(column)) and value is not None:
             columns.setdefault(parts[1], {"name": parts[1]})[parts[2]] = value
@@ -290,7 +290,7 @@ class Langfuse(ServerExport):
                 yield run, sorted(parts, key=lambda part: str(_either(part, "startTime")))
 
 
-def _list_scores(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any], int]]:
+def _list_scores(row: JsonObject) -> Iterator[tuple[JsonObject, JsonObject, int]]:
     """Yield the scored trace or observation, a score, and its number among scores of its name."""
     trace = mapping(row.get("trace")) or row
     # an export of scores; with the API the trace is an object inside each
@@ -314,7 +314,7 @@ def _list_scores(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str
             yield row, {}, 1
 
 
-def _either(row: dict[str, Any], camel: str, other: str = "") -> Any:
+def _either(row: JsonObject, camel: str, other: str = "") -> object:
     """Return a value under the name in exports from the interface and the API, or to a bucket.
 
     The former write ``traceId``, the latter ``trace_id``.
@@ -369,7 +369,7 @@ class LabelStudio(ServerExport):
                     yield observation
 
 
-def _list_results(annotation: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _list_results(annotation: JsonObject) -> Iterator[tuple[str, object]]:
     """Yield control and decision of each result that is about the whole answer."""
     # results of other kinds mark a part of a text or image
     for each in [] if annotation.get("was_cancelled") else listing(annotation.get("result")):
@@ -381,7 +381,7 @@ def _list_results(annotation: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield text(dig(each, "from_name")) or "", single
 
 
-def _find_controls(data: dict[str, Any]) -> list[tuple[str, Any]]:
+def _find_controls(data: JsonObject) -> list[tuple[str, object]]:
     """Return controls of a row of JSON-MIN or CSV, which also has the task's data as columns.
 
     A column counts as a control if it holds a verdict or a rating.
@@ -396,7 +396,7 @@ def _find_controls(data: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _read_decision(
-    data: dict[str, Any], annotation: dict[str, Any], scorer: str, decision: Any
+    data: JsonObject, annotation: JsonObject, scorer: str, decision: object
 ) -> Observation:
     score = number(decision)
     fields = {

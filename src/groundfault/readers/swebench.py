@@ -13,7 +13,7 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.account import OfficialFigure
 from groundfault.readers.log import Log, Observation
-from groundfault.readers.safely import head, json_file, json_lines
+from groundfault.readers.safely import JsonObject, head, json_file, json_lines
 from groundfault.readers.values import list_names, mapping, number, settle
 
 _INSTANCE = re.compile(
@@ -43,6 +43,7 @@ PREDICTIONS = ("all_preds.jsonl", "all_preds.json", "preds.json")
 """Names of an agent's predictions, which have its instances."""
 # <split>/<agent>/results/results.json: a list may stand beside the split
 _LEVELS = 4
+_Lists = dict[str, list[object]]
 
 
 class SweBench:
@@ -102,7 +103,7 @@ def _find_trajectory(path: Path, instance: str) -> Path | None:
 
 
 def _read_figure(
-    content: dict[str, Any], lists: dict[str, list[Any]], rows: list[Observation]
+    content: JsonObject, lists: _Lists, rows: list[Observation]
 ) -> OfficialFigure | None:
     """Return the numbers of resolved and of all instances."""
     if not rows or "resolved" not in lists:
@@ -112,7 +113,7 @@ def _read_figure(
     return OfficialFigure("SWE-bench", rows[0].model, *counts)
 
 
-def _read_run(path: Path, lists: dict[str, list[Any]], notes: list[str]) -> Iterator[Observation]:
+def _read_run(path: Path, lists: _Lists, notes: list[str]) -> Iterator[Observation]:
     """Read every id once: from the list of environment failures, else from its first list."""
     # an instance may stand in several lists, such as submitted and resolved
     outcomes: dict[str, tuple[float | None, Status]] = {}
@@ -132,7 +133,7 @@ def _read_run(path: Path, lists: dict[str, list[Any]], notes: list[str]) -> Iter
 
 
 def _list_failed(
-    path: Path, lists: dict[str, list[Any]], outcomes: Mapping[str, Any], notes: list[str]
+    path: Path, lists: _Lists, outcomes: Mapping[str, object], notes: list[str]
 ) -> list[str]:
     """Return all instances of a run that does not list its failures.
 
@@ -165,7 +166,7 @@ def _name_folder(path: Path) -> str:
     return next((name for name in names if name not in _GENERIC), path.stem)
 
 
-def _read_map(path: Path, content: dict[str, Any]) -> Iterator[Observation]:
+def _read_map(path: Path, content: JsonObject) -> Iterator[Observation]:
     """Read ``{instance: true}``, or ``{instance: {"resolved": true, ...}}``."""
     short = path.name.removesuffix(".json").removesuffix("eval_results").rstrip("._-")
     model = _name_folder(path) if short in _GENERIC else short
@@ -186,7 +187,7 @@ def _read_map(path: Path, content: dict[str, Any]) -> Iterator[Observation]:
 
 
 def _make_observation(
-    instance: str, model: str, score: tuple[float | None, str], measurements: dict[str, Any]
+    instance: str, model: str, score: tuple[float | None, str], measurements: JsonObject
 ) -> Observation:
     match, attributes, version = _INSTANCE.fullmatch(instance), {}, ""
     if match:

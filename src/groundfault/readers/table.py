@@ -16,6 +16,7 @@ from groundfault.errors import InputError, describe_missing, first_line
 from groundfault.readers.configurations import CONFIGURATION, split_source
 from groundfault.readers.safely import (
     POINTER,
+    JsonObject,
     check_lines,
     escape_pattern,
     is_pointer,
@@ -78,7 +79,7 @@ def _parse_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
 
 
 def read_table(
-    source: Any, *, text: Sequence[str] = (), numbers: Sequence[str] = ()
+    source: object, *, text: Sequence[str] = (), numbers: Sequence[str] = ()
 ) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Read a table and say where it came from.
 
@@ -109,7 +110,7 @@ def read_table(
 
 
 def _read_source(
-    source: Any, text: Sequence[str], numbers: Sequence[str]
+    source: object, text: Sequence[str], numbers: Sequence[str]
 ) -> tuple[pl.DataFrame, tuple[str, ...]]:
     if isinstance(source, str | Path):
         place = Path(source)
@@ -156,7 +157,7 @@ def settle_types(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(settled) if settled else frame
 
 
-def _from_python(source: dict[str, Any] | list[Any]) -> pl.DataFrame:
+def _from_python(source: JsonObject | list[object]) -> pl.DataFrame:
     """Return a mapping of columns, or a list of mappings, one a row."""
     if isinstance(source, list) and not all(isinstance(row, dict) for row in source):
         raise InputError("a list is read as a table where every item is a dict, one for each row")
@@ -189,7 +190,7 @@ def _read_named(
         raise InputError(f"{sources[0]} and the others differ: {first_line(error)}") from None
 
 
-def _from_other(source: Any) -> pl.DataFrame:
+def _from_other(source: object) -> pl.DataFrame:
     try:
         # pandas, Arrow, DuckDB and others speak this protocol
         if hasattr(source, "__arrow_c_stream__"):
@@ -276,7 +277,7 @@ def _read_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
         raise InputError(f"{path} {what}") from None
 
 
-def is_dataset(source: Any) -> bool:
+def is_dataset(source: object) -> bool:
     """Return whether an object is of the library ``datasets``."""
     return type(source).__module__.partition(".")[0] == "datasets"
 
@@ -373,7 +374,7 @@ def _choose_split(path: Path) -> Path:
 
 
 def _name_labels(
-    table: pl.DataFrame, labels: Mapping[str, Any], numbers: Sequence[str]
+    table: pl.DataFrame, labels: Mapping[str, object], numbers: Sequence[str]
 ) -> pl.DataFrame:
     """Return the names of class labels, which are stored as numbers from 0; -1 is no label."""
     columns = []

@@ -166,7 +166,7 @@ def _list_parquet(data: mmap.mmap) -> Iterator[tuple[int, float]]:
 
 def _read_struct(data: mmap.mmap, at: int) -> tuple[dict[int, Any], int]:
     """Read a struct of Thrift's compact protocol by numbers of fields, and where it ends."""
-    fields: dict[int, Any] = {}
+    fields: dict[int, object] = {}
     number = 0
     while mark := data[at]:
         at += 1
@@ -178,7 +178,7 @@ def _read_struct(data: mmap.mmap, at: int) -> tuple[dict[int, Any], int]:
     return fields, at + 1
 
 
-def _read_value(data: mmap.mmap, at: int, kind: int) -> tuple[Any, int]:
+def _read_value(data: mmap.mmap, at: int, kind: int) -> tuple[object, int]:
     if kind in (1, 2):
         return kind == 1, at
     if kind in (4, 5, 6):

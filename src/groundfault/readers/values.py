@@ -17,11 +17,11 @@ from groundfault.core.status import Status
 @cache
 def list_names(tool: str) -> dict[str, Any]:
     """Return the names that a tool gives to columns, lists and metrics of its logs."""
-    tables: dict[str, dict[str, Any]] = tomllib.loads(read_beside(__file__, "names.toml"))
+    tables: dict[str, dict[str, object]] = tomllib.loads(read_beside(__file__, "names.toml"))
     return tables[tool]
 
 
-def number(value: Any) -> float | None:
+def number(value: object) -> float | None:
     """Return a finite number or a true/false as a float; None for anything else.
 
     NaN and numbers in quotes also give None.
@@ -36,7 +36,7 @@ def number(value: Any) -> float | None:
     return None
 
 
-def parse_number(value: Any) -> float | None:
+def parse_number(value: object) -> float | None:
     """Return a number like `number`, also from a text, since cells of CSV are texts."""
     try:
         return number(float(value) if isinstance(value, str) else value)
@@ -44,7 +44,7 @@ def parse_number(value: Any) -> float | None:
         return None
 
 
-def settle(value: Any, reason: str | None = None) -> tuple[float | None, str]:
+def settle(value: object, reason: str | None = None) -> tuple[float | None, str]:
     """Return the score and the status of an answer; a reason replaces the score.
 
     An answer without score and reason is missing.
@@ -53,7 +53,7 @@ def settle(value: Any, reason: str | None = None) -> tuple[float | None, str]:
     return score, reason or (Status.MISSING if score is None else Status.SCORED)
 
 
-def text(value: Any) -> str | None:
+def text(value: object) -> str | None:
     """Return a text unchanged, a list of texts joined by `` | ``, other values as JSON.
 
     None stays None.
@@ -65,46 +65,46 @@ def text(value: Any) -> str | None:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def mapping(value: Any) -> dict[str, Any]:
+def mapping(value: object) -> dict[str, Any]:
     """Return a mapping unchanged, and an empty mapping for other values."""
     return value if isinstance(value, dict) else {}
 
 
-def listing(value: Any) -> list[Any]:
+def listing(value: object) -> list[Any]:
     """Return a list unchanged, and an empty list for other values."""
     return value if isinstance(value, list) else []
 
 
-def dig(value: Any, *keys: str) -> Any:
+def dig(value: object, *keys: str) -> Any:
     """Return the value at a path of keys in nested mappings; None if it is missing."""
     for key in keys:
         value = mapping(value).get(key)
     return value
 
 
-def add_numbers(values: list[Any]) -> float | None:
+def add_numbers(values: list[object]) -> float | None:
     """Return the sum of numbers; None for an empty list, or if a value is not a number."""
     numbers = [n for value in values if (n := number(value)) is not None]
     return sum(numbers) if numbers and len(numbers) == len(values) else None
 
 
-def drop_empty(values: Mapping[str, Any]) -> dict[str, Any]:
+def drop_empty(values: Mapping[str, object]) -> dict[str, Any]:
     """Return the entries that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
-def texts_by(messages: Any, role: str) -> list[str]:
+def texts_by(messages: object, role: str) -> list[str]:
     """Return the messages of one role in a conversation; parts other than text are left out."""
     contents = [dig(m, "content") for m in listing(messages) if dig(m, "role") == role]
     return [words for content in contents if (words := _join_parts(content))]
 
 
-def last_by(messages: Any, role: str) -> str | None:
+def last_by(messages: object, role: str) -> str | None:
     """Return the last message of one role in a conversation; None without a message."""
     return next(reversed(texts_by(messages, role)), None)
 
 
-def _join_parts(content: Any) -> str:
+def _join_parts(content: object) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(

@@ -242,7 +242,7 @@ def _pairs(caption: str, head: str, pairs: dict[str, Any]) -> Table:
     return make_table(caption, "tc", (head, "Value"), rows)
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return words.listing([str(v) for v in value], MAX_NAMES)
     return (

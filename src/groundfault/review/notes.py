@@ -109,7 +109,7 @@ class Note(Opinion):
             raise InputError(f"a quote is text of at most {_MAX_QUOTE:,} characters: mark less")
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], **stored: Any) -> Self:
+    def from_dict(cls, data: Mapping[str, object], **stored: object) -> Self:
         """Make a note of the dict that `to_dict` made; earlier versions kept no quotes."""
         return super().from_dict({"quote": "", **data}, **stored)
 
@@ -131,7 +131,7 @@ class Note(Opinion):
         return ", ".join(sorted(self.codes)) or "no code"
 
 
-def check_code(name: Any) -> str:
+def check_code(name: object) -> str:
     """Return the name of a code without needless spaces, or raise `InputError`.
 
     Examples

@@ -116,7 +116,7 @@ class Store:
         pairs = zip(decisions, events, strict=True)
         return [replace(decision, time=event.time, seq=event.seq) for decision, event in pairs]
 
-    def unblind(self, body: dict[str, Any]) -> Event:
+    def unblind(self, body: dict[str, object]) -> Event:
         """Record that hidden fields are about to be shown; decisions from here on are marked."""
         return self._ledger.append(UNBLINDED, {"audit": self.audit, **body})
 

@@ -140,7 +140,7 @@ def read(
     return list(decisions.values())
 
 
-def _require_same_text(row: Mapping[str, Any], item: Item, where: str) -> None:
+def _require_same_text(row: Mapping[str, object], item: Item, where: str) -> None:
     for name, text in item.visible_texts.items():
         text_read = normalize(_get_text(row, name, where))
         if text_read not in (text, escape_cell(text)):
@@ -149,7 +149,7 @@ def _require_same_text(row: Mapping[str, Any], item: Item, where: str) -> None:
             )
 
 
-def _get_text(row: Mapping[str, Any], name: str, where: str) -> str:
+def _get_text(row: Mapping[str, object], name: str, where: str) -> str:
     value = row.get(name)
     if value is None and name in SAID:
         return ""
@@ -158,7 +158,7 @@ def _get_text(row: Mapping[str, Any], name: str, where: str) -> str:
     return value
 
 
-def _read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
     text = read_sheet_text(path)
     start = text.lstrip()[:1]
     try:
@@ -180,7 +180,7 @@ def _read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         raise InputError(f"{path} cannot be read as a sheet: {first_line(error)}") from None
 
 
-def _require_mapping(value: Any) -> Mapping[str, Any]:
+def _require_mapping(value: object) -> Mapping[str, object]:
     if not isinstance(value, dict):
         raise InputError("a line of the sheet is no JSON object")
     return value

@@ -120,7 +120,7 @@ def command(
 
 def model(
     target: str | Target,
-    score: Callable[[str, Mapping[str, Any]], float | None],
+    score: Callable[[str, Mapping[str, object]], float | None],
     *,
     prompt: str = "prompt",
     fresh: bool = False,

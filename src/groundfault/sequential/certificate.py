@@ -259,7 +259,7 @@ class Certificate(StoredResult, frozen=True, omit_defaults=True):
     corrections: int = 0
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], source: str = "this") -> Certificate:
+    def from_dict(cls, data: Mapping[str, object], source: str = "this") -> Certificate:
         """Make a certificate from its JSON; ``source`` names it in messages.
 
         Raises

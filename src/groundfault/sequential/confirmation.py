@@ -26,6 +26,7 @@ from groundfault.core.plan import AUTO, Plan, to_fraction
 from groundfault.core.row_names import sampler_of
 from groundfault.core.units import Units
 from groundfault.errors import InputError, LedgerError, PlanError, require_whole
+from groundfault.finders import Finder
 from groundfault.judges.rule import has_support, rule
 from groundfault.sequential.draws import pick
 from groundfault.sequential.labelling import EventKinds, RecordedSession, check_score
@@ -183,7 +184,7 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
         plan: Plan | None = None,
         candidates: Iterable[Candidate] | None = None,
         *,
-        finders: Sequence[Any] | None = None,
+        finders: Sequence[str | Finder] | None = None,
         budget: int | None = None,
         grader: str | None = None,
         direction: Literal[1, -1] | None = None,
@@ -266,7 +267,7 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
 
     # ------------------------------------------------------------------------------ ask and tell
 
-    def _check_score(self, query: Query, score: Any) -> float | None:
+    def _check_score(self, query: Query, score: object) -> float | None:
         value = check_score(score, query)
         if self._errors and value not in (None, 0.0, 1.0):
             raise InputError(
@@ -283,7 +284,7 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
         # where all labels are 0 or 1, the first of copies that differ stands for them
         return 1.0 - float(losses[0] if self._errors else losses.to_numpy().mean())
 
-    def _draw_event(self) -> dict[str, Any] | None:
+    def _draw_event(self) -> dict[str, object] | None:
         # all unlabelled units are as likely; for the last open survivor, all of the side that has
         # fewer labels
         if self.finished:
@@ -307,7 +308,7 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
         unit, loss = self._ids.index(query.id), None if score is None else 1.0 - score
         self.tests, self._open = self.tests.update(unit, loss, self.tests.find_units()), None
 
-    def _case(self, unit: int) -> dict[str, Any]:
+    def _case(self, unit: int) -> dict[str, object]:
         evidence = self.screen.evidence
         rows = (
             evidence.without_outcomes()

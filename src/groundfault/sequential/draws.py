@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import secrets
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -88,7 +87,7 @@ class Draws:
         return stream(seed, "policy", step)
 
 
-def read_draws(seed: int | None, recorded: Any) -> Draws:
+def read_draws(seed: int | None, recorded: object) -> Draws:
     """Return the draws of a record: of its public seed, or of the random key in it.
 
     Raises

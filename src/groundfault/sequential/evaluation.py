@@ -96,7 +96,7 @@ class StopEarly:
         self._running: set[str] = set()
         self._scores: dict[str, float | None] = {}
 
-    async def start_task(self, task: Any, samples: list[Sample], epochs: int) -> str:  # noqa: ARG002
+    async def start_task(self, task: object, samples: list[Sample], epochs: int) -> str:  # noqa: ARG002
         """Take in that Inspect begins; refuse a wrong task before a sample is paid for."""
         self._require_scorer([scorer.name for scorer in getattr(task, "scorers", None) or []])
         for name in ("eval_id", "task_id"):

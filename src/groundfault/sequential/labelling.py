@@ -118,21 +118,21 @@ class RecordedSession(LabelSession[T]):
         """Set the state before the first label."""
 
     @abstractmethod
-    def _draw_event(self) -> Mapping[str, Any] | None:
+    def _draw_event(self) -> Mapping[str, object] | None:
         """Draw the next round; return its record, or None at the end."""
 
     @abstractmethod
-    def _take_query(self, body: Mapping[str, Any]) -> None:
+    def _take_query(self, body: Mapping[str, object]) -> None:
         """Take in a round of the record, or raise `LedgerError` if it does not reproduce."""
 
     @abstractmethod
     def _take_score(self, query: Query, score: float | None) -> None:
         """Count the score of the open query."""
 
-    def _take_review(self, body: Mapping[str, Any]) -> None:
+    def _take_review(self, body: Mapping[str, object]) -> None:
         """Take in the judgement of one of several labellers on the open query."""
 
-    def _check_score(self, query: Query, score: Any) -> float | None:
+    def _check_score(self, query: Query, score: object) -> float | None:
         return check_score(score, query)
 
     def ask(self) -> Query | None:
@@ -201,7 +201,7 @@ class RecordedSession(LabelSession[T]):
         if self.labelled >= step:
             raise LedgerError(f"another process gave a label after query {step}; it stands")
 
-    def _write(self, kind: str, body: Mapping[str, Any]) -> AuditEvent:
+    def _write(self, kind: str, body: Mapping[str, object]) -> AuditEvent:
         entry, news = self.record.append(kind, body)
         for new in news:
             self.replay(new)
@@ -279,7 +279,7 @@ class RecordedSession(LabelSession[T]):
             self._take_review(body)
         self._events.append(entry)
 
-    def _read_score(self, query: Query, body: Mapping[str, Any]) -> float | None:
+    def _read_score(self, query: Query, body: Mapping[str, object]) -> float | None:
         try:
             score = check_score(body["score"], query)
         except (KeyError, InputError) as error:

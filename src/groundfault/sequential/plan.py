@@ -21,12 +21,12 @@ _STORED_NAMES = {"burn_in": "budget", "budget": "limit"}
 _NEW_NAMES = {stored: name for name, stored in _STORED_NAMES.items()}
 
 
-def to_stored_names(settings: Mapping[str, Any]) -> dict[str, Any]:
+def to_stored_names(settings: Mapping[str, object]) -> dict[str, Any]:
     """Return settings by the names of 0.1.0, in the same order."""
     return {_STORED_NAMES.get(name, name): value for name, value in settings.items()}
 
 
-def from_stored_names(settings: Mapping[str, Any]) -> dict[str, Any]:
+def from_stored_names(settings: Mapping[str, object]) -> dict[str, Any]:
     """Return settings by today's names; settings under these names are unchanged."""
     if "limit" not in settings or "burn_in" in settings:
         return dict(settings)
@@ -237,7 +237,7 @@ class SequentialPlan:
         # groups among which the labels are divided: the average costs either at most a factor of 2
         bet = self.bet or ("sr-lr-ui" if any_set else ("group-lr-ui", "joint-lr-ui"))
         *above, nearer = (1 - (1 - q) * share for share in _AUDITOR_SHARES)
-        filled: dict[str, Any] = {
+        filled: dict[str, object] = {
             "bet": (bet,) if isinstance(bet, str) else tuple(bet),
             "alternative": below[-1],
             "grid": below,

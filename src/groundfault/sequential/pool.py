@@ -34,7 +34,7 @@ def sort_groups(names: Iterable[str], first: str) -> list[str]:
     return sorted(names, key=lambda name: (name != first, name))
 
 
-def hash_content(content: Mapping[str, Any]) -> str:
+def hash_content(content: Mapping[str, object]) -> str:
     """Return the SHA-256 of the content of a pool, its groups in the order in which they stand."""
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()
 
@@ -118,11 +118,11 @@ class Pool:
     @classmethod
     def from_table(
         cls,
-        source: Any,
+        source: object,
         *,
         id: str | None = None,
         groups: Sequence[str | Candidate] = (),
-        embedding: Any = None,
+        embedding: object = None,
         scores: str | None = None,
         positive_is_good: bool | None = None,
         generated: bool = False,
@@ -180,7 +180,7 @@ class Pool:
 
     @classmethod
     def from_evidence(
-        cls, evidence: Evidence, *, groups: Sequence[str | Candidate] = (), embedding: Any = None
+        cls, evidence: Evidence, *, groups: Sequence[str | Candidate] = (), embedding: object = None
     ) -> Pool:
         """Return the examples of evidence about one model; a score is one minus the loss.
 
@@ -376,7 +376,7 @@ class Pool:
 def _assemble(
     ids: Sequence[str],
     masks: Iterable[tuple[str, Bools]],
-    embedding: Any,
+    embedding: object,
     cases: pl.DataFrame | None,
     recorded: Floats | None,
     sources: tuple[str, ...],
@@ -437,7 +437,7 @@ def from_hex(text: str, size: int) -> Bools:
     return np.unpackbits(packed, count=size).astype(np.bool_)
 
 
-def _freeze(array: Any) -> Any:
+def _freeze(array: object) -> Any:
     array = np.array(array)
     array.setflags(write=False)
     return array

@@ -103,7 +103,7 @@ def _apply_rule(frame: pl.DataFrame, candidate: Candidate, where: str) -> Bools:
 
 
 def read_embedding(
-    frame: pl.DataFrame, embedding: Any, id: str | None, where: str
+    frame: pl.DataFrame, embedding: object, id: str | None, where: str
 ) -> tuple[Any, list[str]]:
     """Return an embedding, and the columns that hold its numbers.
 
@@ -179,7 +179,7 @@ def read_scores(frame: pl.DataFrame, name: str, where: str) -> Floats:
     )
 
 
-def check_scores(values: Any, rows: int, where: str) -> Floats:
+def check_scores(values: object, rows: int, where: str) -> Floats:
     """Return the scores as float64, NaN without one.
 
     Raises

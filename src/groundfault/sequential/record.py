@@ -186,14 +186,14 @@ class AuditRecord:
         assert opened is not None
         return opened
 
-    def _find_header(self) -> tuple[list[Event], Mapping[str, Any] | None]:
+    def _find_header(self) -> tuple[list[Event], Mapping[str, object] | None]:
         """Return all openings of audits, and this audit's opening."""
         assert self.ledger is not None
         exists = "://" in self.ledger.place or Path(self.ledger.place).exists()
         openings = self.ledger.events(OPENED) if exists else []
         return openings, next((e.body for e in openings if e.body["audit"] == self.seal), None)
 
-    def append(self, kind: str, body: Mapping[str, Any]) -> tuple[AuditEvent, list[AuditEvent]]:
+    def append(self, kind: str, body: Mapping[str, object]) -> tuple[AuditEvent, list[AuditEvent]]:
         """Write an event down; once this returns it is on disk.
 
         Returns
@@ -262,7 +262,7 @@ def _asks_the_same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
     )
 
 
-def _list_differences(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+def _list_differences(stored: Mapping[str, object], wanted: Mapping[str, object]) -> str:
     """Return the settings of a stored plan that are not those wanted now."""
     stored, wanted = from_stored_names(stored), from_stored_names(wanted)
     names = [name for name in wanted if stored.get(name) != wanted[name]]

@@ -310,7 +310,7 @@ class SequentialAudit(RecordedSession[Verdict]):
         query = self.open.query
         return replace(query, case=self.pool.case(self.pool.position[query.id]), audit=self.seal)
 
-    def _draw_event(self) -> Mapping[str, Any] | None:
+    def _draw_event(self) -> Mapping[str, object] | None:
         if self.decided:
             return None
         query = self.choose(self.policy)
@@ -318,10 +318,10 @@ class SequentialAudit(RecordedSession[Verdict]):
         self._draft = None if query is None else self.draw_round(query)
         return None if self._draft is None else self._draft.to_query_event()
 
-    def _take_review(self, body: Mapping[str, Any]) -> None:
+    def _take_review(self, body: Mapping[str, object]) -> None:
         self.reviews.append(dict(body))
 
-    def _take_query(self, body: Mapping[str, Any]) -> None:
+    def _take_query(self, body: Mapping[str, object]) -> None:
         draft, self._draft = self._draft, None
         # another process, or an earlier one, asked: this one recomputes the round and must agree
         if draft is None or draft.to_query_event() != body:

@@ -49,7 +49,7 @@ class StoredResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return cls.from_dict(read_json_object(path), str(path))
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], source: str = "this") -> Self:
+    def from_dict(cls, data: Mapping[str, object], source: str = "this") -> Self:
         """Make a result from its JSON; ``source`` names it in messages.
 
         Raises

@@ -237,7 +237,7 @@ def read_key(book: Ledger | None, seal: str) -> Mapping[str, Any]:
     return draws if isinstance(draws, dict) else {}
 
 
-def _select_stable(certificate: Certificate) -> dict[str, Any]:
+def _select_stable(certificate: Certificate) -> dict[str, object]:
     """Return the part that a recomputed certificate must share: all but versions and places."""
     content = structs.replace(certificate, version=Certificate.LAYOUT).to_dict()
     content["pool"] = certificate.pool.hash

@@ -245,7 +245,7 @@ def _check_texts(texts: Iterable[str | None]) -> list[str]:
     return [str(text) for text in rows]
 
 
-def _check_points(points: Any, rows: int) -> Floats:
+def _check_points(points: object, rows: int) -> Floats:
     matrix = np.asarray(points, dtype=np.float64).reshape(rows, -1)
     bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if len(bad):

@@ -111,7 +111,7 @@ class Step(NamedTuple):
     parent: str | None = None
 
 
-def list_steps(conversation: Any) -> Iterator[tuple[int, int, Step]]:
+def list_steps(conversation: object) -> Iterator[tuple[int, int, Step]]:
     """Yield the steps of a run, each with its turn and the place of its message.
 
     Parameters
@@ -137,7 +137,7 @@ def list_steps(conversation: Any) -> Iterator[tuple[int, int, Step]]:
             yield turn, place, step
 
 
-def _read_item(item: dict[str, Any], names: dict[str, str], acts: bool) -> Iterable[Step]:
+def _read_item(item: dict[str, object], names: dict[str, str], acts: bool) -> Iterable[Step]:
     if "role" in item or "source" in item:
         return _read_message(item, names, acts)
     return _read_action(item) if "action" in item else _read_span(item)
@@ -186,7 +186,7 @@ def _read_message(message: dict[str, Any], names: dict[str, str], acts: bool) ->
 
 def _split_content(
     message: Mapping[str, Any],
-) -> tuple[list[str], list[dict[str, Any]], list[dict[str, Any]]]:
+) -> tuple[list[str], list[dict[str, object]], list[dict[str, object]]]:
     """Return the texts, calls and results of a message, in any form of blocks."""
     content = message.get("content")
     if content is None:
@@ -210,7 +210,7 @@ def _split_content(
     return texts, calls, results
 
 
-def _read_call(call: Mapping[str, Any]) -> tuple[str, str | None, str]:
+def _read_call(call: Mapping[str, object]) -> tuple[str, str | None, str]:
     inner = call.get("function")
     of = inner if isinstance(inner, dict) else call
     name = inner if isinstance(inner, str) else of.get("name")
@@ -218,7 +218,7 @@ def _read_call(call: Mapping[str, Any]) -> tuple[str, str | None, str]:
     return str(name or ""), _spell(arguments), str(call.get("id") or call.get("tool_call_id") or "")
 
 
-def _spell(value: Any) -> str | None:
+def _spell(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return msgspec.json.encode(value, order="sorted", enc_hook=str).decode()
@@ -232,7 +232,7 @@ def _read_actions(content: str) -> Iterator[Step]:
         yield Step("assistant", "call", None, action[1], action[2] or action[3])
 
 
-def _read_status(message: Mapping[str, Any]) -> str | None:
+def _read_status(message: Mapping[str, object]) -> str | None:
     error = message.get("error")
     if not error and message.get("kind") not in ("error", "limit"):
         return "error" if message.get("is_error") else None
@@ -242,18 +242,18 @@ def _read_status(message: Mapping[str, Any]) -> str | None:
     )
 
 
-def _parent(message: Mapping[str, Any]) -> str | None:
+def _parent(message: Mapping[str, object]) -> str | None:
     parent = message.get("tool_call_id")
     return parent if isinstance(parent, str) else None
 
 
-def _count_tokens(message: Mapping[str, Any]) -> int | None:
+def _count_tokens(message: Mapping[str, object]) -> int | None:
     usage = message.get("usage")
     tokens = usage.get("completion_tokens") if isinstance(usage, dict) else None
     return tokens if isinstance(tokens, int) else None
 
 
-def _read_action(turn: Mapping[str, Any]) -> Iterator[Step]:
+def _read_action(turn: Mapping[str, object]) -> Iterator[Step]:
     """Yield the steps of a turn of SWE-agent: thought, action, observation."""
     thought, action = turn.get("thought") or turn.get("response"), str(turn.get("action") or "")
     seconds = turn.get("execution_time")
@@ -265,7 +265,7 @@ def _read_action(turn: Mapping[str, Any]) -> Iterator[Step]:
         yield Step("environment", "result", observation, seconds=time)
 
 
-def _read_span(span: Mapping[str, Any]) -> Iterator[Step]:
+def _read_span(span: Mapping[str, object]) -> Iterator[Step]:
     """Yield the steps of a span: of OpenTelemetry's GenAI conventions, Langfuse or Phoenix."""
     marks = read_attributes(span.get("attributes"))
     told = (marks.get("gen_ai.operation.name"), marks.get("openinference.span.kind"))
@@ -415,7 +415,7 @@ def read_transcripts(
 
 def _list_runs(
     frame: pl.DataFrame, roles: Roles, account: Account | None, rows: Sequence[int]
-) -> Iterator[tuple[int, Any]]:
+) -> Iterator[tuple[int, object]]:
     """Yield numbers of rows and their conversations."""
     if TRANSCRIPT in frame.columns and account is not None:
         yield from _open_logs(frame[list(rows)], account.logs, rows)
@@ -428,7 +428,7 @@ def _list_runs(
 
 def _open_logs(
     frame: pl.DataFrame, logs: tuple[LogRead, ...], numbers: Sequence[int]
-) -> Iterator[tuple[int, Any]]:
+) -> Iterator[tuple[int, object]]:
     """Yield the conversations of the rows, log by log."""
     named = pl.Series("run", numbers, dtype=pl.UInt32)
     table = frame.select("log", TRANSCRIPT).with_columns(named).drop_nulls()

@@ -19,7 +19,7 @@ from groundfault.modes.examples import LONGEST
 from groundfault.render.highlights import find_patterns, find_spans
 
 
-def pack_json(content: Any) -> str:
+def pack_json(content: object) -> str:
     """Return plain values as JSON, compressed, in base64: without a character of the data."""
     return _pack(_dump(content))
 
@@ -127,7 +127,7 @@ class MaskPool:
         return _pack(b"".join(self._places))
 
 
-def _find_numbering(names: list[Any]) -> tuple[dict[str, Any], NDArray[np.uint32]] | None:
+def _find_numbering(names: list[Any]) -> tuple[dict[str, object], NDArray[np.uint32]] | None:
     """Split names into a shared beginning, their fewest digits, and numbers, if they are so."""
     if not names or not all(isinstance(name, str) for name in names):
         return None
@@ -152,7 +152,7 @@ def _split(numbers: NDArray[np.integer[Any]], width: int) -> bytes:
     return numbers.astype("<u4").view(np.uint8).reshape(-1, 4).T[:width].tobytes()
 
 
-def _dump(content: Any) -> bytes:
+def _dump(content: object) -> bytes:
     # lone surrogates can be no UTF-8, and are none in JSON of ASCII
     return json.dumps(content, separators=(",", ":"), allow_nan=False).encode("ascii")
 

@@ -154,7 +154,7 @@ def load_apart(report: Report, folder: Path, place: Places | None = None) -> Row
     return replace(rest, evidence=replace(rest.evidence, frame=frame, **beside))
 
 
-def run_apart(deed: str, function: Callable[..., Value], *arguments: Any) -> Value:
+def run_apart(deed: str, function: Callable[..., Value], *arguments: object) -> Value:
     """Run a function in a process of its own and return its result.
 
     Parameters

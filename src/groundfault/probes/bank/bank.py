@@ -117,7 +117,7 @@ class Task:
         return content
 
     @classmethod
-    def from_dict(cls, table: Mapping[str, Any], where: str, *, has_key: bool = True) -> Task:
+    def from_dict(cls, table: Mapping[str, object], where: str, *, has_key: bool = True) -> Task:
         """Read a task from a table of the file.
 
         Parameters
@@ -284,7 +284,7 @@ class Bank:
     @classmethod
     def from_table(
         cls,
-        source: Any,
+        source: object,
         *,
         question: str = "prompt",
         target: str | None = "target",

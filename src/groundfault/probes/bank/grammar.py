@@ -286,7 +286,7 @@ class _GroupTable:
     option: list[dict[str, Any]] = field(default_factory=list)
 
 
-def _read_group(row: Mapping[str, Any], where: str) -> ComponentGroup:
+def _read_group(row: Mapping[str, object], where: str) -> ComponentGroup:
     here = f"{where}, group {row['name']!r}" if "name" in row else f"{where}, a group"
     table = toml_tables.convert(row, _GroupTable, here)
     options = (toml_tables.convert(each, Option, f"{here}, an option") for each in table.option)

@@ -61,7 +61,7 @@ def locate_errors(where: str) -> Iterator[None]:
         raise InputError(message if message.startswith(where) else f"{where}: {message}") from None
 
 
-def require_known(table: Mapping[str, Any], names: Collection[str], where: str) -> None:
+def require_known(table: Mapping[str, object], names: Collection[str], where: str) -> None:
     """Raise `InputError` for an unknown key, which may be a misspelt one."""
     strange = [key for key in table if key not in names]
     if strange:
@@ -70,7 +70,7 @@ def require_known(table: Mapping[str, Any], names: Collection[str], where: str) 
         )
 
 
-def convert(table: Mapping[str, Any], form: type[T], where: str, of: str = "") -> T:
+def convert(table: Mapping[str, object], form: type[T], where: str, of: str = "") -> T:
     """Read a table of the file as a dataclass whose fields have one of the types of `_HINTS`.
 
     Raises
@@ -108,14 +108,14 @@ _HINTS = {
 """How a value is written in the file, by the annotation of the field that takes it."""
 
 
-def _read_number(_: type, value: Any) -> Fraction:
+def _read_number(_: type, value: object) -> Fraction:
     try:
         return Fraction(str(value)) if isinstance(value, str) else Fraction("")
     except ZeroDivisionError:
         raise ValueError(value) from None
 
 
-def sha256(content: Any) -> str:
+def sha256(content: object) -> str:
     """Hash content as canonical JSON: comments and layout of a file do not count."""
     return hashlib.sha256(
         json.dumps(content, sort_keys=True, ensure_ascii=False).encode()
@@ -137,7 +137,7 @@ def write(path: Path, lines: list[str]) -> None:
     write_text(path, "\n".join(lines) + "\n")
 
 
-def pairs(table: Mapping[str, Any]) -> list[str]:
+def pairs(table: Mapping[str, object]) -> list[str]:
     """Return lines of ``key = value``; what is empty is left out."""
     return [
         f"{key} = {_value(value)}"
@@ -146,7 +146,7 @@ def pairs(table: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     if isinstance(value, Mapping):
         inner = ", ".join(f"{_value(key)} = {_value(each)}" for key, each in value.items())
         return f"{{ {inner} }}"

@@ -420,7 +420,7 @@ def get(name: str) -> PromptPolicy:
     return policy if max_queries is None else Capped(policy, max_queries)
 
 
-def _value(name: str, key: str, value: str | None, kind: type) -> Any:
+def _value(name: str, key: str, value: str | None, kind: type) -> object:
     if (value is None) != (kind is bool):
         how = (
             f"{key!r} without a value" if kind is bool else f"a value for {key!r}, as in {key}=..."

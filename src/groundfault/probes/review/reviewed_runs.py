@@ -243,7 +243,7 @@ class ReviewedRuns:
         own = str((self.runs.folder / REVIEWS).absolute())
         return REVIEWS if self.store.place == own else self.store.place
 
-    def _last_sealing(self) -> Mapping[str, Any] | None:
+    def _last_sealing(self) -> Mapping[str, object] | None:
         """Return the last sealing in the runs' ledger."""
         sealed = self.runs.events(SEALED)
         return sealed[-1].body if sealed else None

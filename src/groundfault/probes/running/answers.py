@@ -135,7 +135,7 @@ def make_grader(rule: str, key: str = "answer") -> Callable[[str, Mapping[str, A
     """
     require_word("grader", rule, GRADERS)
 
-    def score(response: str, case: Mapping[str, Any]) -> float | None:
+    def score(response: str, case: Mapping[str, object]) -> float | None:
         if case.get(key) in (None, ""):
             raise InputError(f"a case has no right answer in the column {key!r}; fill it in")
         wanted = str(case[key])

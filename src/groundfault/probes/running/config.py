@@ -211,7 +211,7 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9._-]+", "-", name.casefold()).strip("-.")[:100] or "-"
 
 
-def _is_whole(value: Any, low: int = 0) -> bool:
+def _is_whole(value: object, low: int = 0) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= low
 
 

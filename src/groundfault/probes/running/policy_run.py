@@ -329,7 +329,7 @@ class PolicyRun:
             base=bases[task.id].query if bases and task.id in bases else None,
         )
 
-    def _describe_scores(self, before: PromptHistory) -> dict[str, Any]:
+    def _describe_scores(self, before: PromptHistory) -> dict[str, object]:
         """Return the temperature of the batch and the new scores, for a policy that has scores."""
         policy = self.policy.policy if isinstance(self.policy, Capped) else self.policy
         if not isinstance(policy, Caps):
@@ -343,7 +343,7 @@ class PolicyRun:
             },
         }
 
-    def _describe_status(self) -> dict[str, Any]:
+    def _describe_status(self) -> dict[str, object]:
         """Return the best candidate so far, and the state to go on from."""
         return {
             **self.names,

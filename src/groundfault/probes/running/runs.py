@@ -117,7 +117,7 @@ class ProbeRow:
         return values if self.base is not None else {k: v for k, v in values.items() if k != "base"}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ProbeRow:
+    def from_dict(cls, data: Mapping[str, object]) -> ProbeRow:
         """Read what `to_dict` made."""
         return msgspec.convert(data, cls)
 
@@ -215,7 +215,7 @@ def hold(folder: Path) -> Iterator[None]:
 
 
 def seal(
-    folder: Path, config: Config, bank: Bank, grammar: Grammar, model: str, more: Mapping[str, Any]
+    folder: Path, config: Config, bank: Bank, grammar: Grammar, model: str, more: Mapping[str, int]
 ) -> list[Event]:
     """Fix the prompts to be asked, or check them against those fixed before.
 
@@ -267,7 +267,7 @@ def seal(
     return events
 
 
-def _refuse_changed(folder: Path, settings: Mapping[str, Any]) -> None:
+def _refuse_changed(folder: Path, settings: Mapping[str, object]) -> None:
     frozen = describe(Bank.load(folder / BANK), Grammar.load(folder / GRAMMAR))
     for name, description in frozen.items():
         if description != settings[name]:
@@ -277,7 +277,7 @@ def _refuse_changed(folder: Path, settings: Mapping[str, Any]) -> None:
 
 
 def _refuse_seals(
-    folder: Path, seals: Sequence[Mapping[str, Any]], sealed: Mapping[str, str]
+    folder: Path, seals: Sequence[Mapping[str, object]], sealed: Mapping[str, str]
 ) -> None:
     for body in seals:
         if body["manifest"] != sealed["manifest"]:
@@ -293,7 +293,7 @@ def _refuse_seals(
             )
 
 
-def _refuse_others(place: Path, text: bytes, now: Mapping[str, Any]) -> None:
+def _refuse_others(place: Path, text: bytes, now: Mapping[str, object]) -> None:
     content = read_bytes(place)
     if content == text:
         return
@@ -311,7 +311,7 @@ def _refuse_others(place: Path, text: bytes, now: Mapping[str, Any]) -> None:
     )
 
 
-def _find_differences(before: Any, now: Any, where: str = "") -> Iterator[tuple[str, str, str]]:
+def _find_differences(before: object, now: object, where: str = "") -> Iterator[tuple[str, ...]]:
     """Yield differences: the path of each, and both values."""
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for name in (*now, *(name for name in before if name not in now)):
@@ -320,6 +320,6 @@ def _find_differences(before: Any, now: Any, where: str = "") -> Iterator[tuple[
         yield where, _shorten(before), _shorten(now)
 
 
-def _shorten(value: Any) -> str:
+def _shorten(value: object) -> str:
     text = value[:12] if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -151,7 +151,7 @@ class FileContent:
             ],
         }
 
-    def _describe_rules(self, page: Page) -> Iterator[dict[str, Any]]:
+    def _describe_rules(self, page: Page) -> Iterator[dict[str, object]]:
         entries = {
             str(entry.title): entry
             for section in page.sections
@@ -192,7 +192,7 @@ def find_entries(blocks: Sequence[Block]) -> Iterator[Entry]:
             yield from find_entries(block.blocks)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, str):
         return words.clean(value)
     if isinstance(value, Code | Highlight):

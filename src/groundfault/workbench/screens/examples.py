@@ -86,7 +86,7 @@ def send_rules(request: Request) -> Response:
     return JSONResponse({"rules": list(rules.values()), "pool": pool.pack()})
 
 
-def _list_rules(bench: OpenedReport) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _list_rules(bench: OpenedReport) -> Iterator[tuple[str, str, dict[str, object]]]:
     for mode in list_modes(bench.audited):
         yield mode.name, mode.mode.rule, {"mode": mode.number}
     for finding in map(Outline(bench.audited).face, bench.audited.confirmed):

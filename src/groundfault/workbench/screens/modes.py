@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from groundfault.auditing.report import Report
     from groundfault.workbench.opened_report import OpenedReport
 
-_ORDERS: dict[str, tuple[str, Callable[[Finding], Any]]] = {
+_ORDERS: dict[str, tuple[str, Callable[[Finding], object]]] = {
     "lift": ("difference", lambda finding: -abs(main_cell(finding).lift or 0.0)),
     "p": ("p-value", lambda f: 2.0 if main_cell(f).p is None else main_cell(f).p),
     "n": ("size", lambda finding: -main_cell(finding).on),
@@ -156,7 +156,7 @@ def describe_type(kind: pl.DataType) -> str:
     return names.get(type(kind), str(kind).lower())
 
 
-def _count(bench: OpenedReport, text: str) -> dict[str, Any]:
+def _count(bench: OpenedReport, text: str) -> dict[str, object]:
     cells = bench.index.count(text)
     parts, units = split_conditions(text), bench.rows.evidence.unit_index
     shorter = [
