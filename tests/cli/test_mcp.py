@@ -1,11 +1,14 @@
-"""``groundfault mcp``, asked by the client of the SDK itself over standard input and output."""
+"""``groundfault mcp``, asked by the client of the SDK: once over standard input and output, then in
+this process, since a start takes a second.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -46,18 +49,28 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def ask(folder: Path, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
+Call = tuple[str, dict[str, Any]]
+
+
+def start(folder: Path, *calls: Call) -> list[Any]:
     """Start the server as an assistant does, and call its tools in order."""
     variables = {**os.environ, "GROUNDFAULT_LEDGER": "ledger.db"}
     words = ["-m", "groundfault", "mcp", str(folder)]
     server = StdioServerParameters(command=sys.executable, args=words, env=variables)
+    return anyio.run(talk, stdio_client(server), calls)
 
-    async def talk() -> list[Any]:
-        async with Client(stdio_client(server)) as client:
-            listed = await client.list_tools()
-            return [listed, *[await client.call_tool(name, given) for name, given in calls]]
 
-    return anyio.run(talk)
+def ask(folder: Path, *calls: Call) -> list[Any]:
+    """Call tools of a server in this process."""
+    with chdir(folder), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GROUNDFAULT_LEDGER", "ledger.db")
+        return anyio.run(talk, mcp.make_server(), calls)
+
+
+async def talk(server: Any, calls: Sequence[Call]) -> list[Any]:
+    async with Client(server) as client:
+        listed = await client.list_tools()
+        return [listed, *[await client.call_tool(name, given) for name, given in calls]]
 
 
 def contents(answers: list[Any]) -> Iterator[dict[str, Any]]:
@@ -70,7 +83,7 @@ def contents(answers: list[Any]) -> Iterator[dict[str, Any]]:
 
 def test_an_assistant_goes_from_a_table_to_a_verified_report(place: Path) -> None:
     source = {"source": ["new.parquet"], "columns": COLUMNS}
-    tools, *answers = ask(
+    tools, *answers = start(
         place,
         ("audit", source),
         ("audit", {**source, "look": True, "out": "report"}),

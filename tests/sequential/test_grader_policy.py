@@ -91,9 +91,12 @@ def test_a_draw_from_a_part_counts_as_one_from_a_group_whose_rest_passes() -> No
     assert audit.log_wealth.auditor == 0.0
 
 
-def test_whoever_knows_all_scores_refutes_no_true_null_by_parts() -> None:
-    """Draws from the failing cases alone, tested against q itself, would refute it every time."""
-    rejected, worlds = 0, 200
+# such draws, tested against q itself, refute it every time: 40 worlds notice this for certain, and
+# a level of .25 in 90 of 100 runs; the 200 of every night notice .15 in 98
+@pytest.mark.parametrize("worlds", [40, pytest.param(200, marks=pytest.mark.slow)])
+def test_whoever_knows_all_scores_refutes_no_true_null_by_parts(worlds: int) -> None:
+    """Draws are from the failing cases alone."""
+    rejected = 0
     for world in range(worlds):
         rng = np.random.default_rng(world)
         # exactly 40 of 50 pass in each group: at the threshold
