@@ -202,7 +202,7 @@ def test_a_report_of_groups_verifies_and_a_changed_row_is_noticed(
     assert "means of groups are graded" in report.judge_reason
     hints = "; ".join(report.hints)
     assert "in no rule, and candidates that read one are untestable: turn;" in hints
-    assert "only those of like size are permuted" in hints
+    assert "among groups of similar size" in hints
     report.write("report")
     assert groundfault.verify("report", ledger="book.db").reproduces
     # the rows are known again in memory, as they are and in groups

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -43,6 +44,7 @@ _GAPS = (
     "compared among the examples that have a value, and not joined with other conditions, because "
     "whether there is one goes with the outcome"
 )
+_DIFFER = "they differ between rows of one group"
 _BY_NAME = (
     f"by their names alone ({OPTIONS[Timing.KNOWN][1]} uses a column that was known before the "
     "answer)"
@@ -229,7 +231,7 @@ def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, dict[str, t
     used, unused = choose_columns(audit)
     table, varying = tabulate_units(audit.evidence, [*used, *dict.fromkeys(audit.plan.within)])
     if varying:
-        unused["they differ between rows of one group"] = varying
+        unused[_DIFFER] = varying
     return table.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String)), unused
 
 
@@ -393,7 +395,10 @@ def _search_rows(audit: CountedAudit, *, texts: bool) -> NamedModes:
         audit.judge if audit.searches_all else judges.get("holm"),
         own_rules=own_rules,
     )
-    return _name_row_modes(rows, rows.losses(), texts=texts)
+    named = _name_row_modes(rows, rows.losses(), texts=texts)
+    if audit.groups is None or not audit.groups.differing:
+        return named
+    return replace(named, unused={**named.unused, _DIFFER: audit.groups.differing})
 
 
 def _count_patterns(audit: CountedAudit, modes: Sequence[Mode], scored: int) -> PatternCells:

@@ -64,6 +64,12 @@ class GroupedEvidence(LazyEvidence):
     statuses: dict[str, int] = field(kw_only=True)
 
     @property
+    def differing(self) -> tuple[str, ...]:
+        """Return attributes that differ within a group, or hold lists."""
+        hidden = {self.source.roles.id, *self.source.roles.ignore}
+        return tuple(name for name in self.varying if name not in hidden)
+
+    @property
     def provenance(self) -> tuple[str, ...]:
         """Return the files of the rows."""
         return self.source.provenance

@@ -122,12 +122,10 @@ def _about_groups(results: AuditResults, groups: GroupedEvidence) -> Iterator[st
         f"{groups.source.counter.name} made one row of each group in temporary files, and polars "
         "counted them; copies were not looked for"
     )
-    hidden = {groups.source.roles.id, *groups.source.roles.ignore}
-    names = [name for name in groups.varying if name not in hidden]
-    if names:
+    if groups.differing:
         yield (
             "columns that differ within a group are in no rule, and candidates that read one are "
-            f"untestable: {list_some(names)}"
+            f"untestable: {list_some(groups.differing)}"
         )
     if results.full.strata is not None:
         yield _SIZES_DIFFER
