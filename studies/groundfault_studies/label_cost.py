@@ -173,7 +173,7 @@ def audit_draw(folder: Path, source: str, name: str, rule: str, draw: int) -> Ro
     if details.get("sampling") != "paper":
         # the claim is about the population, for which a policy may know no more than the groups
         pool = replace(pool, embedding=None, embedded="")
-    policy = policies.get(details.get("policy", "logistic"))
+    policy = policies.get(details.get("policy", SequentialPlan.policy))
     common: dict[str, Any] = {"threshold": here.threshold, "budget": here.budget, "seed": draw}
     common |= {"warm_up": getattr(policy, "warm_up", 0)}
     if rule in _PRIORS:
