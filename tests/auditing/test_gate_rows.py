@@ -65,7 +65,7 @@ def test_a_row_has_what_a_rule_may_read(report: Report) -> None:
     assert row.lift == mode.rate - mode.rate_outside > 0
     assert row.low < row.lift < row.high
     assert row.p_adjusted == max(mode.p_marginal, mode.p_conditional)
-    assert f"{mode.errors:g}/{mode.n}" in row.sentence
+    assert f"({mode.errors:g} of {mode.n})" in row.sentence
 
 
 def test_a_mode_without_an_outside_has_no_lift(report: Report) -> None:

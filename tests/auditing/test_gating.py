@@ -420,10 +420,10 @@ def test_the_command(
     options = ("new", "--baseline", "old.json", "--fail-on", "confirmed and source != 'instrument'")
     assert run(monkeypatch, *options, "--markdown", "gate.md", "--json", "gate.json") == 1
     message = capsys.readouterr().out
-    assert f"Change: more failures when {RULES['long']}" in message
+    assert f"Change: {RULES['long']}: " in message
     assert "no worse than" not in message
     assert "A rise of failures below" in message
-    failed = "Gate failed: 1 new overall change and 1 new failure mode met the rule"
+    failed = "Gate failed: 1 new overall change and 1 new failure mode met the condition"
     assert message.startswith(failed)
     verdict = json.loads(Path("gate.json").read_text())
     assert verdict == gate("new", options[-1], baseline="old.json").to_dict() | {
@@ -502,7 +502,7 @@ def test_a_failure_mode_fails_the_gate(with_modes: Report) -> None:
     # modes first: a pull request shows the first twenty
     assert [m.kind for m in gate(with_modes).new] == ["mode", "finding"]
     assert render.headline(gate(with_modes)) == (
-        "Gate failed: 1 failure mode and 1 finding met the rule"
+        "Gate failed: 1 failure mode and 1 finding met the condition"
     )
     kinds = [match.get("kind") for match in gate(with_modes).to_dict()["new"]]
     assert set(kinds) == {None, "mode"}

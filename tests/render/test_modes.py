@@ -19,6 +19,7 @@ from rich.console import Console
 
 import groundfault
 from groundfault import Candidate, Evidence, Plan, Report
+from groundfault.auditing.messages import describe_rates
 from groundfault.auditing.report_schema import GraderEvidence, RecordedOpening
 from groundfault.modes.bars import SHARES
 from groundfault.modes.changes import SHARES as CHANGE_SHARES
@@ -42,7 +43,6 @@ from groundfault.render.mode_words import (
     NAMES,
     SETS,
     ModeOutline,
-    describe_rates,
     format_count,
     format_share,
 )

@@ -16,7 +16,7 @@ from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.status import Status
 from groundfault.errors import PlanError, list_some
 from groundfault.judges.rule import bounded_rate
-from groundfault.modes.mode import Mode, ModeSearch
+from groundfault.modes.mode import EVERY_MODEL, Mode, ModeChange, ModeSearch
 
 if TYPE_CHECKING:
     from groundfault.base.holdout_events import Look, Opening
@@ -125,8 +125,8 @@ def _numbers(finding: Finding, plan: Plan) -> str:
     p = cell.p_adjusted if cell.p_adjusted is not None else cell.p
     chance = f"; adjusted {equal_p(p)}" if p is not None else ""
     shares = (
-        f"on {format_errors(cell.on_errors)}/{cell.on}, "
-        f"off {format_errors(cell.off_errors)}/{cell.off}"
+        f"on {count_errors(cell.on_errors)}/{cell.on}, "
+        f"off {count_errors(cell.off_errors)}/{cell.off}"
     )
     return f"{shares}; {effect}{chance}"
 
@@ -138,27 +138,77 @@ def _describe_least(plan: Plan) -> str:
 
 
 def write_mode_sentence(mode: Mode) -> str:
-    """Return the sentence about one failure mode: association, never cause."""
-    of = f" ({mode.outcome})" if mode.outcome else ""
-    p = max(mode.p_marginal, mode.p_conditional)
+    """Return the sentence about one failure mode: its rule, how often it fails, and a p-value."""
+    of = f" ({mode.outcome})" if mode.outcome and mode.change is None else ""
+    kind = "Failure mode" if mode.change is None else "Change"
+    p = equal_p(max(mode.p_marginal, mode.p_conditional))
+    return f"{kind}{of}: {mode.meaning}: {describe_rates(mode)} (adjusted {p})."
+
+
+def describe_rates(
+    mode: Mode, wrong: str = " wrong", unit: str = "example", *, averaged: bool = False
+) -> str:
+    """Describe how often failures are inside a mode's rule, and elsewhere.
+
+    Examples
+    --------
+    >>> import msgspec
+    >>> mode = msgspec.convert({"rule": "n > 1", "meaning": "n over 1", "conditions": ["n over 1"],
+    ...     "outcome": "", "n": 69, "errors": 63, "n_outside": 931, "errors_outside": 205,
+    ...     "n_new": 69, "errors_new": 63, "interval": [0.82, 0.96], "p_marginal": 0.001,
+    ...     "p_conditional": 0.001}, Mode)
+    >>> describe_rates(mode)
+    '91% wrong (63 of 69), against 22% elsewhere'
+    """
     if mode.change is not None:
-        more, change = "fewer" if mode.is_less_frequent else "more", mode.change
-        moved = f"{change.worse} got worse, {change.better} better"
-        if mode.is_unpaired:
-            moved = f"{format_points(change.difference)} points, like compared with like"
-        n = mode.n if change.n_before is None else change.n_before
-        before, now = f"{change.before:g}/{n}", f"{mode.errors:g}/{mode.n}"
-        if mode.errors % 1 or change.before % 1:
-            before, now = f"a mean loss of {mode.rate_before:.2f}", f"{mode.rate:.2f}"
-        return (
-            f"Change: {more} failures when {mode.meaning} (before {before}, now {now}; {moved}; "
-            f"elsewhere {format_points(change.elsewhere)} points; adjusted {equal_p(p)})."
-        )
-    return (
-        f"Failure mode{of}: failures are more frequent when {mode.meaning} (inside "
-        f"{format_errors(mode.errors)}/{mode.n}, outside "
-        f"{format_errors(mode.errors_outside)}/{mode.n_outside}; adjusted {equal_p(p)})."
-    )
+        return _describe_change(mode, mode.change, wrong, unit)
+    # the mean of copies that pass or fail is a rate, and no loss
+    counts = f"{mode.n:,} {unit}{'s' * (mode.n != 1)}"
+    elsewhere = f"elsewhere where {mode.context}" if mode.context else "elsewhere"
+    graded = mode.errors % 1 or mode.errors_outside % 1
+    if mode.outcome == EVERY_MODEL:
+        inside = f"{format_rate(mode.rate)}{wrong} on average over the models ({counts})"
+    elif graded and averaged:
+        inside = f"{format_rate(mode.rate)}{wrong} ({counts})"
+    elif graded:
+        inside = f"mean loss {mode.rate:.2f} ({counts})"
+        return f"{inside}, against {mode.rate_outside:.2f} {elsewhere}"
+    else:
+        counts = f"{int(mode.errors):,} of {mode.n:,}"
+        inside = f"{format_rate(mode.rate)}{wrong} ({counts})"
+    if not mode.n_outside:
+        return inside
+    if not mode.errors_outside:
+        return f"{inside}, against none of {mode.n_outside:,} {elsewhere}"
+    if mode.rate_outside < _RARE:
+        often = f"{format_ratio(mode.rate / mode.rate_outside)} times as often as {elsewhere}"
+        return f"{inside}, {often} ({format_rate(mode.rate_outside)})"
+    return f"{inside}, against {format_rate(mode.rate_outside)} {elsewhere}"
+
+
+def _describe_change(mode: Mode, change: ModeChange, wrong: str, unit: str) -> str:
+    if mode.errors % 1 or change.before % 1:
+        inside = f"mean loss {mode.rate:.2f} ({mode.n:,} {unit}{'s' * (mode.n != 1)})"
+        before = f"{mode.rate_before:.2f}"
+    else:
+        counts = f"{count_errors(mode.errors)} of {mode.n:,}"
+        inside = f"{format_rate(mode.rate)}{wrong} ({counts})"
+        of = "" if change.n_before is None else f" of {change.n_before:,}"
+        before = f"{format_rate(mode.rate_before)} ({count_errors(change.before)}{of})"
+    moved = f"{change.worse:,} got worse, {change.better:,} better"
+    if mode.is_unpaired:
+        moved = f"{format_points(change.difference)} points, like compared with like"
+    return f"{inside}, before {before}; {moved}; elsewhere {format_points(change.elsewhere)} points"
+
+
+def format_ratio(ratio: float) -> str:
+    """Write a ratio in two digits, or in whole numbers."""
+    return f"{ratio:.1f}" if ratio < 9.95 and f"{ratio:.1f}"[-1] != "0" else f"{ratio:,.0f}"
+
+
+def count_errors(errors: float) -> str:
+    """Write failures, or a sum of losses."""
+    return f"{int(errors):,}" if errors % 1 == 0 else f"{errors:,.1f}"
 
 
 def describe_missed(search: ModeSearch, units: str, outcome: str = "") -> str:
@@ -214,6 +264,8 @@ def write_deciding(columns: Sequence[str]) -> str:
     )
 
 
+# rates are read as "7 times as often" where they are rarer than this
+_RARE = 0.1
 _EXCLUDED = 0.05
 """Chance of seeing no failure at the stated rate: Clopper-Pearson's bound at the usual 95 %."""
 
@@ -288,11 +340,6 @@ def write_conclusion(
     )
 
 
-def format_errors(errors: float) -> str:
-    """Return failures; a sum of losses, or of means over copies, to a tenth."""
-    return f"{errors:.1f}".removesuffix(".0")
-
-
 def format_points(value: float | None) -> str:
     """Return a difference of rates in percentage points, with a sign unless it is zero."""
     if value is None:
@@ -309,6 +356,15 @@ _WHOLE_POINTS = 9.95
 def equal_p(p: float) -> str:
     """Return "p = 0.031", or "p < 0.0001" where more digits tell a reader no more."""
     return "p < 0.0001" if p < 0.0001 else f"p = {p:.{3 if p >= 0.001 else 4}f}"
+
+
+def format_rate(value: float) -> str:
+    """Return a share as a percentage of two or three digits; never 0% or 100% where it is not."""
+    if 0 < value < 0.0005:
+        return "<0.1%"
+    if 0.9995 <= value < 1:
+        return ">99.9%"
+    return f"{value:.0%}" if value in (0, 1) or 0.0995 <= value < 0.995 else f"{value:.1%}"
 
 
 def format_percent(level: float) -> str:

@@ -30,7 +30,7 @@ MAX_ROWS = 20  # findings shown; a pull request is no place for more
 def headline(gate: Gate, trends: Sequence[Trend] = ()) -> str:
     """Write in one line whether the gate passes, and why not."""
     fresh = "new " if gate.compared else ""
-    why = [f"{_count(gate.new, fresh)} met the rule"] if gate.new else []
+    why = [f"{_count(gate.new, fresh)} met the condition"] if gate.new else []
     if growing := sum(trend.is_growing for trend in trends):
         why.append(f"failures are growing under {words.plural(growing, 'rule')}")
     if gate.blind:
@@ -46,7 +46,7 @@ def headline(gate: Gate, trends: Sequence[Trend] = ()) -> str:
         if gate.detectable is None:
             return f"Gate passed, but it could not have found a rise of failures{rest}"
         return f"Gate passed: no rise of failures beyond chance was found{rest}"
-    return f"Gate passed: {words.clean(gate.uniform) or f'no {fresh}finding meets the rule'}{rest}"
+    return f"Gate passed: {words.clean(gate.uniform) or f'no {fresh}finding meets the condition'}{rest}"
 
 
 def lines(gate: Gate) -> Iterator[str]:

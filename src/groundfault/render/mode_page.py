@@ -8,7 +8,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from groundfault.auditing.column_timing import describe_share
-from groundfault.auditing.messages import equal_p
+from groundfault.auditing.messages import count_errors, describe_rates, equal_p
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_examples import RuleExamples
 from groundfault.modes.examples import share_opening
@@ -23,8 +23,6 @@ from groundfault.render.mode_words import (
     SETS,
     ModeOutline,
     NumberedMode,
-    count_errors,
-    describe_rates,
     describe_stability,
     format_count,
 )

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from groundfault.auditing import messages
+from groundfault.auditing.messages import count_errors, describe_rates
 from groundfault.auditing.report import Report
 from groundfault.modes.changes import BETTER, WORSE
-from groundfault.modes.mode import EVERY_MODEL, Coverage, Mode, ModeChange, ModeSearch
+from groundfault.modes.mode import EVERY_MODEL, Coverage, Mode, ModeSearch
 from groundfault.render import words
 
 PROOF = (
@@ -45,8 +46,6 @@ SETS = {
     "set of a pair": "sets of values and two conditions",
     "words": "any of some words",
 }
-# rates are read as "7 times as often" where they are rarer than this
-_RARE = 0.1
 # of what a mode covers, the share that earlier modes cover already
 _MOSTLY = 0.5
 _ALL = 0.95
@@ -348,67 +347,6 @@ class ModeOutline:
         return f"Compared only among {self.report.unit}s of the same {words.listing(within)}."
 
 
-def describe_rates(
-    mode: Mode, wrong: str = " wrong", unit: str = "example", *, averaged: bool = False
-) -> str:
-    """Describe how often failures are inside a mode's rule, and elsewhere.
-
-    Examples
-    --------
-    >>> import msgspec
-    >>> mode = msgspec.convert({"rule": "n > 1", "meaning": "n over 1", "conditions": ["n over 1"],
-    ...     "outcome": "", "n": 69, "errors": 63, "n_outside": 931, "errors_outside": 205,
-    ...     "n_new": 69, "errors_new": 63, "interval": [0.82, 0.96], "p_marginal": 0.001,
-    ...     "p_conditional": 0.001}, Mode)
-    >>> describe_rates(mode)
-    '91% wrong (63 of 69), against 22% elsewhere'
-    """
-    if mode.change is not None:
-        return _describe_change(mode, mode.change, wrong, unit)
-    # the mean of copies that pass or fail is a rate, and no loss
-    counts = words.plural(mode.n, unit)
-    elsewhere = f"elsewhere where {mode.context}" if mode.context else "elsewhere"
-    graded = mode.errors % 1 or mode.errors_outside % 1
-    if mode.outcome == EVERY_MODEL:
-        inside = f"{words.rate(mode.rate)}{wrong} on average over the models ({counts})"
-    elif graded and averaged:
-        inside = f"{words.rate(mode.rate)}{wrong} ({counts})"
-    elif graded:
-        inside = f"mean loss {mode.rate:.2f} ({counts})"
-        return f"{inside}, against {mode.rate_outside:.2f} {elsewhere}"
-    else:
-        counts = f"{words.count(int(mode.errors))} of {words.count(mode.n)}"
-        inside = f"{words.rate(mode.rate)}{wrong} ({counts})"
-    if not mode.n_outside:
-        return inside
-    if not mode.errors_outside:
-        return f"{inside}, against none of {words.count(mode.n_outside)} {elsewhere}"
-    if mode.rate_outside < _RARE:
-        often = f"{format_ratio(mode.rate / mode.rate_outside)} times as often as {elsewhere}"
-        return f"{inside}, {often} ({words.rate(mode.rate_outside)})"
-    return f"{inside}, against {words.rate(mode.rate_outside)} {elsewhere}"
-
-
-def _describe_change(mode: Mode, change: ModeChange, wrong: str, unit: str) -> str:
-    if mode.errors % 1 or change.before % 1:
-        inside = f"mean loss {mode.rate:.2f} ({words.plural(mode.n, unit)})"
-        before = f"{mode.rate_before:.2f}"
-    else:
-        inside = f"{words.rate(mode.rate)}{wrong} ({count_errors(mode.errors)} of "
-        inside += f"{words.count(mode.n)})"
-        of = "" if change.n_before is None else f" of {words.count(change.n_before)}"
-        before = f"{words.rate(mode.rate_before)} ({count_errors(change.before)}{of})"
-    moved = f"{words.count(change.worse)} got worse, {words.count(change.better)} better"
-    if mode.is_unpaired:
-        moved = f"{words.points(change.difference)} points, like compared with like"
-    return f"{inside}, before {before}; {moved}; elsewhere {words.points(change.elsewhere)} points"
-
-
-def format_ratio(ratio: float) -> str:
-    """Write a ratio in two digits, or in whole numbers."""
-    return f"{ratio:.1f}" if ratio < 9.95 and f"{ratio:.1f}"[-1] != "0" else f"{ratio:,.0f}"
-
-
 def format_share(share: float) -> str:
     """Write a share as a plain fraction where one is near, else as a percentage."""
     near = min(_FRACTIONS, key=lambda fraction: abs(fraction - share))
@@ -423,11 +361,6 @@ def format_count(count: int) -> str:
         if count >= 10**exponent:
             return f"{count / 10**exponent:.3g} {name}"
     return words.count(count)
-
-
-def count_errors(errors: float) -> str:
-    """Write failures, or a sum of losses."""
-    return words.count(int(errors)) if errors % 1 == 0 else f"{errors:,.1f}"
 
 
 def _share_of_errors(coverage: Coverage) -> str:

@@ -68,13 +68,7 @@ def bare(lift: float | None) -> str:
 
 def rate(value: float | None) -> str:
     """Write a share as a percentage of two or three digits; never 0% or 100% where it is not."""
-    if value is None:
-        return NONE
-    if 0 < value < 0.0005:
-        return "<0.1%"
-    if 0.9995 <= value < 1:
-        return ">99.9%"
-    return f"{value:.0%}" if value in (0, 1) or 0.0995 <= value < 0.995 else f"{value:.1%}"
+    return NONE if value is None else messages.format_rate(value)
 
 
 def name_failures(steps: Sequence[str]) -> str:
