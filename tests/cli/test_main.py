@@ -75,6 +75,14 @@ def test_a_file_in_place_of_a_command_is_told_which_commands_there_are(
     assert line.endswith("(see groundfault label --help)")
 
 
+@pytest.mark.parametrize(("word", "place"), [("sequential", "label"), ("study", "lab study")])
+def test_a_command_of_02_is_told_its_place(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], word: str, place: str
+) -> None:
+    assert run(monkeypatch, word, "modes") == 2
+    assert f"No such command '{word}': type groundfault {place} (see" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("words", [(), ("case",), ("label",), ("lab",)])
 def test_the_name_of_a_group_alone_prints_its_help_in_its_lines(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]

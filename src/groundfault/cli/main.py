@@ -80,6 +80,8 @@ _PROBE_PACKAGE = {
     "arena": (_PROBE_REPORT, "Compare policies by the failing prompts that they find."),
 }
 _IN_PACKAGE = "In the package groundfault-lab"
+_ELSEWHERE = {"sequential": "label"} | {name: f"lab {name}" for name in (*_LAB, *_LAB_PACKAGE)}
+"""Commands that stood at the front until 0.2, for the error that says where they are."""
 
 
 class _Lazy(click.Group):
@@ -227,7 +229,9 @@ def describe_end(error: BaseException) -> tuple[int, str | None]:
             if context and isinstance(context.command, click.Group):
                 # a name that is no command: most often a file, and the command was left out
                 names = ", ".join(context.command.list_commands(context))
-                message = f"{message.rstrip('.')}: name one of {names}"
+                place = _ELSEWHERE.get(message.split("'")[1] if "'" in message else "")
+                advice = f"type groundfault {place}" if place else f"name one of {names}"
+                message = f"{message.rstrip('.')}: {advice}"
             return TROUBLE, f"error: {message}{hint}"
         case GroundfaultError():
             return TROUBLE, f"error: {_line(str(error))}"
