@@ -110,4 +110,16 @@ def test_a_screen_shows_one_table_of_all_models(report: Report) -> None:
     page = " ".join(to_markdown(report).split())
     assert "2 failure modes of 4 models, 1 of them in every model" in page
     assert "topic is refund (only large)" in page
-    assert "no mark: not shown, which does not mean that it passes" in page
+    assert "no mark: no such excess was shown" in page
+
+
+def test_models_whose_ranges_end_elsewhere_share_a_row() -> None:
+    rng, n = np.random.default_rng(3), 1500
+    day = rng.integers(1, 366, n)
+    table = pl.DataFrame({"day": day, "rush": rng.random(n) < 0.4})
+    inside = (day >= 97) & (day <= 118)
+    losses = np.stack([rng.random(n) < np.where(inside, 0.9, 0.08) for _ in range(2)])
+    modes, search = find_modes(table, losses.astype(float), outcomes=("a", "b"))
+    assert any(mode.rule == '"day" BETWEEN 97 AND 118' for mode in modes)
+    (row, *_) = search.matrix
+    assert [cell.mark for cell in row.cells] == ["named", "named"]

@@ -144,3 +144,10 @@ def test_what_a_listed_mode_covers_widens_nothing() -> None:
 def test_no_rule_is_widened_beyond_half_of_the_units() -> None:
     rate = np.where(SIZE >= 2, 0.8, 0.1)
     assert refine_at(rate, join('"size" >= 5')).sum() <= N / 2
+
+
+def test_a_value_that_fails_as_much_without_the_condition_is_no_part_of_a_set() -> None:
+    hole = HARD & np.isin(TASK, ["add", "map"])
+    rate = np.where(hole, 0.95, np.where(TASK == "sort", 0.9, 0.1))
+    inside = refine_at(rate, join('"hard"', is_task("add", "map", "sort")))
+    assert (inside == hole).all()

@@ -260,3 +260,46 @@ def test_a_purer_rule_pays_for_its_longer_words(seed: int) -> None:
     losses = np.where(rest, rng.random(1500) < 0.05, np.isin(place, [*range(10), 12, 13]))
     selection, modes = select(table, losses.astype(float), 0.1)
     assert [selection.language.sql(mode.rule) for mode in modes] == ['"task" AND "german"']
+
+
+def make_days(seed: int, rate: float) -> tuple[pl.DataFrame, NDArray[np.float64], Bools]:
+    """A flag, and days of which a few are worse."""
+    rng, n = np.random.default_rng([seed, 97]), 2000
+    day, rush = rng.integers(1, 366, n), rng.random(n) < 0.4
+    worse = (day >= 97) & (day <= 118)
+    table = pl.DataFrame({"day": day, "rush": rush, "size": rng.normal(size=n)})
+    return table, make_losses(np.where(worse, rate, 0.08), seed), worse
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_range_ends_where_the_failures_end(seed: int) -> None:
+    table, losses, worse = make_days(seed, 0.9)
+    selection, (mode, *_) = select(table, losses)
+    inside = unpack(selection, mode)
+    assert (inside & worse).sum() >= 0.97 * (inside | worse).sum()
+    assert mode.rule.kind == "cut"
+    # its ends are no condition of the language: it pays for the rule, and for all other ends
+    whole, log_ends = selection.language.uncut(mode.rule)
+    assert whole.kind == "single"
+    assert math.isclose(log_ends, 2 * math.log(365), rel_tol=0.01)
+    bars = selection.bars
+    paid = bars.cost_of(mode.rule) - bars.sum_cost_of(whole)
+    assert paid > log_ends + 4
+    assert mode.log_marginal == pytest.approx(
+        max(selection.base.log_p(mode.mask), -745) + bars.cost_of(mode.rule), abs=1
+    )
+
+
+def test_a_range_inside_a_condition_ends_where_the_failures_end() -> None:
+    table, _, _ = make_days(5, 0.9)
+    late, rush = (table["day"] >= 301).to_numpy(), table["rush"].to_numpy()
+    losses = make_losses(np.where(late & rush, 0.9, 0.08), 5)
+    selection, (mode, *_) = select(table, losses)
+    inside = unpack(selection, mode)
+    assert (inside & late & rush).sum() >= 0.97 * (inside | (late & rush)).sum()
+
+
+def test_ends_that_the_losses_do_not_tell_stay_where_the_column_is_cut() -> None:
+    for seed in range(6):
+        _, modes = select(*make_days(seed, 0.3)[:2])
+        assert all(mode.rule.kind != "cut" for mode in modes)

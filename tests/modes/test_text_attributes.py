@@ -209,6 +209,18 @@ def test_holes_of_real_models_can_be_said_from_the_prompt_alone() -> None:
     assert said >= 9
 
 
+def test_runs_of_marks_are_told() -> None:
+    rng = np.random.default_rng(0)
+    words = rng.choice("apple bread cloud river stone green house light".split(), (200, 6))
+    marked = rng.random(200) < 0.3
+    words[marked, 3] = ">>>"
+    words[~marked, 3] = rng.choice(["and", "("], (~marked).sum())
+    texts = [" ".join(row) for row in words]
+    conditions = read_text_conditions(pl.Series("text", texts))
+    (one,) = [one for one in conditions if one.meaning == 'text has ">>>"']
+    assert one.on.tolist() == marked.tolist()
+
+
 def test_texts_without_spaces_are_read_by_pairs_of_characters_and_marks() -> None:
     rng = np.random.default_rng(0)
     parts = ["请问我想", "查询订单", "今天天气", "我的账户", "修改地址", "支付失败", "什么时候"]

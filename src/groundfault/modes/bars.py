@@ -52,7 +52,8 @@ SHARES = {
     "set of a pair": 0.01,
     "words": 0.01,
     "inside": 0.01,
-    "values": 0.01,
+    "values": 0.005,
+    "cut": 0.005,
     "partial": 0.45,
     "own": 0.05,
 }
@@ -160,9 +161,18 @@ class Bars:
         sizes = (MAX_WORDS if words else MAX_SET) - 1
         return math.log(max(1, sets) * language.contexts_of[kind] * sizes / weight)
 
+    def sum_cost_of(self, rule: ModeRule) -> float:
+        """Return `sum_cost` of a rule. Other ends pay for the rule, and for all ends of it."""
+        whole, log_ends = self.language.uncut(rule)
+        size = max(len(part) for part in rule.parts)
+        paid = self.sum_cost(whole.kind, size) + self.language.handicap_of(whole)
+        return paid if whole is rule else paid + log_ends - math.log(self.weights["cut"])
+
     def cost_of(self, rule: ModeRule) -> float:
         """Return the log of the divisor of the error level for a rule."""
         size = max(len(part) for part in rule.parts)
+        if rule.kind == "cut":
+            return self.sum_cost_of(rule)
         if rule.kind == "set" and not self._is_candidate(rule):
             return self.sum_cost(rule.kind, size)
         return self.log_cost(rule.kind, size) + self.language.handicap_of(rule)
@@ -181,9 +191,7 @@ class Bars:
         permuted = max(log_p + self.cost_of(rule), -math.log(PERMUTATIONS + 1))
         if self.scores(rule):
             return permuted
-        size = max(len(part) for part in rule.parts)
-        summed = log_p + self.sum_cost(rule.kind, size) + self.language.handicap_of(rule)
-        return min(summed, permuted)
+        return min(log_p + self.sum_cost_of(rule), permuted)
 
     def _is_candidate(self, rule: ModeRule) -> bool:
         """Return whether permutations try the values of a set in its context: the worst five."""

@@ -134,6 +134,8 @@ class Condition:
     grain : {0, 1, 2}
         How finely it cuts: 0 joins with others to rules of any length, 1 with one other, 2 joins
         with no other.
+    numbers : Numbers or None
+        The numbers that it cuts, for other ends.
     """
 
     family: str
@@ -150,11 +152,36 @@ class Condition:
     source: str = "modes"
     lost: bool = False
     grain: int = 0
+    numbers: Numbers | None = None
 
     @property
     def on(self) -> Bools:
         """Return whether it holds, one value a unit."""
         return self.units.unpack()
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """A column of numbers.
+
+    Attributes
+    ----------
+    values : float64 array, shape (units,)
+        NaN where a unit has none.
+    levels : float64 array
+        The different finite values, ascending.
+    make : callable
+        Of units and two ends, the condition.
+    """
+
+    values: NDArray[np.float64]
+    levels: NDArray[np.float64]
+    make: Callable[[UnitSet, float, float], Condition]
+
+    def cut(self, low: float, high: float) -> Condition:
+        """Return the condition of a range, both ends inclusive."""
+        units = UnitSet.of((self.values >= low) & (self.values <= high))
+        return replace(self.make(units, low, high), numbers=self)
 
 
 def read_number(values: pl.Series, columns: int) -> Iterator[Condition]:
@@ -173,6 +200,7 @@ def read_number(values: pl.Series, columns: int) -> Iterator[Condition]:
     make = (
         _WholeNumbers(values.name, float(levels[0])) if whole else _RealNumbers(values.name, levels)
     )
+    column = Numbers(x, levels, make)
     heavy = levels[counts >= _HEAVY * len(finite)]
     coarse = _choose_points(finite, levels, 8 if columns <= _FEW_COLUMNS else 4)
     # of few values each is a condition, and of whole ones an end that joins with others
@@ -198,7 +226,8 @@ def read_number(values: pl.Series, columns: int) -> Iterator[Condition]:
             if (low, high) not in seen:
                 seen.add((low, high))
                 bits = compare(np.greater_equal, low) & compare(np.less_equal, high)
-                yield replace(make(UnitSet(bits, len(x)), low, high), grain=grain)
+                one = make(UnitSet(bits, len(x)), low, high)
+                yield replace(one, grain=grain, numbers=column)
 
 
 def _choose_points(values: NDArray[Any], levels: NDArray[Any], max_cuts: int) -> NDArray[Any]:

@@ -456,4 +456,5 @@ def make_own_conditions(rules: Sequence[OwnRule]) -> list[Condition]:
 def take_units(one: Condition, units: Bools) -> Condition:
     """Return a condition on some of the units."""
     tested = None if one.tested is None else one.tested[units]
-    return replace(one, units=UnitSet.of(one.on[units]), tested=tested)
+    numbers = one.numbers and replace(one.numbers, values=one.numbers.values[units])
+    return replace(one, units=UnitSet.of(one.on[units]), tested=tested, numbers=numbers)

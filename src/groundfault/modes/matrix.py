@@ -83,7 +83,8 @@ class _Matrix:
                 # an excess inside a context is not an excess among all units
                 if one.rule.kind != "inside":
                     language = model.bars.language
-                    pool.setdefault(language.sql(one.rule), (language, one.rule))
+                    rule, _ = language.uncut(one.rule)
+                    pool.setdefault(language.sql(rule), (language, rule))
         self.rules = list(pool.values())
         units = models[0].scored.size
         self.on = np.zeros((len(pool), units), dtype=np.bool_)
@@ -109,10 +110,8 @@ class _Matrix:
         rule = _translate(*self.rules[r], bars.language)
         if rule is None:
             return
-        size = max(len(part) for part in rule.parts)
-        paid = bars.sum_cost(rule.kind, size) + bars.language.handicap_of(rule)
-        own = any(one.rule == rule for one in self.models[m].listed)
-        self.costs[r, m] = bars.cost_of(rule) if own else paid
+        own = any(bars.language.uncut(one.rule)[0] == rule for one in self.models[m].listed)
+        self.costs[r, m] = bars.cost_of(rule) if own else bars.sum_cost_of(rule)
         self.log_p[r, m] = self.strata[m].log_p(self._pack(r, m), bars.language.tested(rule))
 
     def _pack(self, r: int, m: int) -> Bits:

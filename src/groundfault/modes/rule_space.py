@@ -59,6 +59,7 @@ class RuleLanguage:
 
     def __init__(self, literals: Sequence[Condition], layout: Layout, depth: int = 3) -> None:
         self.literals, self.layout, self.depth = tuple(literals), layout, depth
+        self._uncut: dict[ModeRule, tuple[ModeRule, float]] = {}
         self.bits = layout.arrange([one.units.bits for one in literals])
         tiers = np.array([one.tier for one in literals], dtype=np.int64)
         families = [one.family for one in literals]
@@ -186,6 +187,7 @@ class RuleLanguage:
         triples = count_triples(
             self.triple_bits, self.triple_pairs, self.triple_support, MIN_SUPPORT
         )
+        numbers = {self.literals[i].numbers for i in self.single}
         self.counts = {
             "single": len(self.single),
             "word": len(self.others),
@@ -199,6 +201,7 @@ class RuleLanguage:
             "inside": int(self.pairs_in_contexts.sum() + self.mixed[self.contexts].sum()),
             "partial": len(self.partial),
             "own": len(self.own),
+            "cut": sum(math.comb(len(one.levels) + 1, 2) for one in numbers if one is not None),
         }
         self.contexts_of = {
             "values": 1,
@@ -206,6 +209,26 @@ class RuleLanguage:
             "set": len(self.plain),
             "set of a pair": self.counts["pair"],
         }
+
+    def cut(self, rule: ModeRule, place: int, low: float, high: float) -> ModeRule:
+        """Return a rule with other ends of one of its ranges, which no other rule has."""
+        (i,), whole = rule.parts[place], self.uncut(rule)
+        numbers = self.literals[i].numbers
+        assert numbers is not None
+        one = numbers.cut(low, high)
+        self.bits = np.concatenate([self.bits, self.layout.arrange([one.units.bits])])
+        self.support = np.append(self.support, one.units.size)
+        self.family = np.append(self.family, self.family[i])
+        self.is_plain, self.literals = np.append(self.is_plain, True), (*self.literals, one)
+        parts = (*rule.parts[:place], (len(self.literals) - 1,), *rule.parts[place + 1 :])
+        cut = ModeRule(parts, "cut")
+        self._uncut[cut] = whole[0], whole[1] + 2 * math.log(len(numbers.levels))
+        return cut
+
+    def uncut(self, rule: ModeRule) -> tuple[ModeRule, float]:
+        """Return the rule that a rule with other ends was cut from, and the log of the number of
+        ends that it could have."""
+        return self._uncut.get(rule, (rule, 0.0))
 
     def _count_sets(self, contexts: int) -> int:
         return contexts * sum(_count_subsets(len(v), MAX_SET) for v in self.values.values())

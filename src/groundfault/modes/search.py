@@ -391,14 +391,19 @@ def _price(units: Floats) -> float:
 
 
 def fails_alike(language: RuleLanguage, strata: Strata, rule: ModeRule) -> bool:
-    """Return whether each value of a rule's set carries its part of the excess."""
+    """Return whether each value of a rule's set carries its part of the excess, and fails more than
+    without the other conditions: so much more that a rate of its own pays."""
     *others, values = rule.parts
     if len(values) == 1:
         return True
-    context = language.mask(ModeRule(tuple(others), rule.kind))
-    units, losses, expected = strata.count_new(language.bits[list(values)] & context)
+    context, rows = language.mask(ModeRule(tuple(others), rule.kind)), language.bits[list(values)]
+    units, losses, expected = strata.count_new(rows & context)
     mean = (losses - expected).sum() / max(1, units.sum())
-    return bool(((losses - expected) >= EVEN * mean * units).all() and units.min() > 0)
+    if units.min() < 1 or ((losses - expected) < EVEN * mean * units).any():
+        return False
+    n, lost, _ = strata.count_new(rows & ~context)
+    pays = split_gain(units, losses, n, lost) > _price(strata.count_new(strata.inside[None])[0])
+    return bool(((pays & (losses * n > lost * units)) | (n == 0)).all())
 
 
 def _log_likelihood(units: Floats, losses: Floats) -> Floats:
@@ -513,6 +518,45 @@ def _list_parts(language: RuleLanguage, part: tuple[int, ...]) -> Iterator[tuple
         yield from ((one,) for one in part)
     if len(part) < MAX_SET:
         yield from (tuple(sorted((*part, i))) for i in members if i in values and i not in part)
+
+
+def cut_range(
+    language: RuleLanguage, strata: Strata, rule: ModeRule, place: int
+) -> ModeRule | None:
+    """Return a rule with the ends of one of its ranges where the losses of new units put them; None
+    where no other end pays for being said."""
+    one = language.literals[rule.parts[place][0]]
+    # an effect in a context, and a column with gaps, are tested on some units only
+    if one.numbers is None or one.bounds is None or language.tested(rule) is not None:
+        return None
+    parts, values = (*rule.parts[:place], *rule.parts[place + 1 :]), one.numbers.values
+    on = language.layout.unpack(language.mask(ModeRule(parts, rule.kind))[None])[0]
+    on &= strata.new & np.isfinite(values)
+    if not on.any():
+        return None
+    levels, level = np.unique(values[on], return_inverse=True)
+    # units, losses and expected losses below each level
+    of_unit = np.stack([np.ones(len(on)), strata.losses.values, strata.expected])[:, on]
+    sums = np.stack([np.bincount(level, row, len(levels) + 1) for row in of_unit])
+    sums = sums.cumsum(axis=1) - sums
+    low, high = one.bounds
+    first = [int(np.searchsorted(levels, low)), int(np.searchsorted(levels, high, side="right"))]
+    ends = list(first)
+    for side in (0, 1, 0, 1):
+        if math.isinf(one.bounds[side]):
+            continue
+        below, to = (sums[:, [ends[0]]], sums) if side else (sums, sums[:, [ends[1]]])
+        units, losses, expected = np.maximum(to - below, 0)
+        worth = describe_both(strata, (units, losses, expected))
+        worth[(units < MIN_SUPPORT) | (losses <= expected)] = -np.inf
+        # Schwarz's price is for a rate; an end is one of the levels
+        worth[first[side]] += math.log(len(levels))
+        ends[side] = int(worth.argmax())
+    if ends == first:
+        return None
+    low = low if math.isinf(low) else float(levels[ends[0]])
+    high = high if math.isinf(high) else float(levels[ends[1] - 1])
+    return language.cut(rule, place, low, high)
 
 
 def join(language: RuleLanguage, base: Strata, a: ModeRule, b: ModeRule) -> ModeRule | None:

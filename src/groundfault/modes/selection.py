@@ -17,6 +17,7 @@ from groundfault.modes.rule_space import ModeRule
 from groundfault.modes.search import (
     TOP,
     RuleProposal,
+    cut_range,
     describe_both,
     fails_alike,
     is_sum,
@@ -102,7 +103,11 @@ class Selection:
                 break
             self.tabu.add(mode.rule)
             modes.append(mode)
-        listed = self._add_parts(self._merge(self._order(modes)))[:MOST_MODES]
+        listed = self._merge(self._order(modes))
+        for place, mode in enumerate(listed):
+            for part in range(len(mode.rule.parts)):
+                listed = self._cut(listed, place, part)
+        listed = self._add_parts(listed)[:MOST_MODES]
         return [self._try_samples(mode, listed[:place]) for place, mode in enumerate(listed)]
 
     def _try_samples(self, mode: Listed, earlier: Sequence[Listed]) -> Listed:
@@ -410,6 +415,28 @@ class Selection:
                     return self._merge(merged)
         return modes
 
+    def _cut(self, modes: list[Listed], place: int, part: int) -> list[Listed]:
+        """Return the list with other ends of a range in a mode, where these stand, as do all modes
+        after it."""
+        mode, before = modes[place], self._strata(modes[:place])
+        rule = cut_range(self.language, before, mode.rule, part)
+        if rule is None:
+            return modes
+        cut = RuleProposal(rule, self.language.mask(rule), 0.0)
+        units, old = bitset.count(np.stack([cut.mask, mode.mask]))
+        if units > max(old, len(self.base.home) / 2) or not self._gate([cut], before):
+            return modes
+        others = [other for other, _ in mode.alternatives]
+        overlaps = compute_overlaps(cut.mask, self.language.masks(others)).tolist()
+        listed = self._list(cut, before, tuple(zip(others, overlaps, strict=True)))
+        changed = [*modes[:place], listed, *modes[place + 1 :]]
+        for later in range(place + 1, len(modes)):
+            log_p = self._adjust(self._strata(changed[:later]), changed[later])
+            if log_p > max(self.bars.log_level, changed[later].log_conditional):
+                return modes
+            changed[later] = replace(changed[later], log_conditional=log_p)
+        return changed
+
     def _add_parts(self, modes: list[Listed]) -> list[Listed]:
         """Return the list with the worst part of a mode behind it, where that is one."""
         listed: list[Listed] = []
@@ -430,7 +457,8 @@ class Selection:
     def _find_part(self, strata: Strata, mode: Listed) -> RuleProposal | None:
         """Return the part of a mode that most needs a rate of its own, if that pays for its
         words."""
-        rules = list(list_narrower(self.language, strata, mode.rule))
+        whole, _ = self.language.uncut(mode.rule)
+        rules = list(list_narrower(self.language, strata, whole))
         worth = self._weigh(strata, rules)
         best = int(np.argmax(worth)) if rules else 0
         if not rules or worth[best] <= 0:

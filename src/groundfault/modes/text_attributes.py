@@ -83,7 +83,8 @@ def draft_words(lists: pl.Series, most: int) -> Iterator[Draft]:
 
 
 def draft_pieces(small: pl.Series) -> Iterator[Draft]:
-    """Yield pairs of characters of scripts without spaces, and marks of texts without spaces.
+    """Yield pairs of characters of scripts without spaces, runs of marks such as ``>>>``, and marks
+    of texts without spaces.
 
     Parameters
     ----------
@@ -92,9 +93,9 @@ def draft_pieces(small: pl.Series) -> Iterator[Draft]:
     """
     runs = small.str.extract_all(f"[{UNSPACED}]+").to_list()
     pairs = [{run[i : i + 2] for run in some for i in range(len(run) - 1)} for some in runs]
-    if small.str.contains(r"\s").sum() < _MOSTLY * small.len():
-        marks = small.str.extract_all(r"[^\w\s]").to_list()
-        pairs = [one.union(some) for one, some in zip(pairs, marks, strict=True)]
+    spaced = small.str.contains(r"\s").sum() >= _MOSTLY * small.len()
+    marks = small.str.extract_all(r"[^\w\s]{2,}" if spaced else r"[^\w\s]").to_list()
+    pairs = [one.union(some) for one, some in zip(pairs, marks, strict=True)]
     counts = Counter(piece for one in pairs for piece in one)
     enough, many = MIN_TEXTS, _MOST_FREQUENT * len(pairs)
     frequent = [piece for piece, count in counts.items() if enough <= count <= many]

@@ -45,6 +45,7 @@ SETS = {
     "set": "sets of values and a condition",
     "set of a pair": "sets of values and two conditions",
     "words": "any of some words",
+    "cut": "other ends of a range",
 }
 # of what a mode covers, the share that earlier modes cover already
 _MOSTLY = 0.5
