@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from groundfault.readers import Reader
     from groundfault.readers.account import Account
     from groundfault.readers.log_rows import LogRows
+    from groundfault.readers.table import TableSource
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,7 @@ class Evidence:
     @classmethod
     def from_table(
         cls,
-        source: Any,
+        source: TableSource,
         *,
         outcome: str,
         id: str | None = None,

@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import polars as pl
 
@@ -76,6 +76,25 @@ def _parse_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
     except pl.exceptions.PolarsError:
         # slower, but it reads NaN as Python writes it, and names the line that is wrong
         return pl.DataFrame(list(json_lines(path, dict[str, Any])), infer_schema_length=None)
+
+
+class ArrowTable(Protocol):
+    """A table of pandas, Arrow, DuckDB or another library that speaks Arrow's C stream protocol."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+
+class NamedColumns(Protocol):
+    """A data set of Hugging Face."""
+
+    @property
+    def column_names(self) -> Sequence[str]: ...  # noqa: D102
+
+
+_InMemory = pl.DataFrame | pl.LazyFrame | ArrowTable | NamedColumns
+_Python = Mapping[str, object] | Sequence[Mapping[str, object]]
+TableSource = str | Path | tuple[str | Path, ...] | _InMemory | _Python
+"""A table that `read_table` reads."""
 
 
 def read_table(

@@ -20,7 +20,7 @@ from groundfault.core.column_meaning import require_direction
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError
 from groundfault.modes.mode import Mode
-from groundfault.readers.table import read_table
+from groundfault.readers.table import TableSource, read_table
 from groundfault.sequential import pool_parsing
 
 MAX_PRIOR = 500
@@ -118,7 +118,7 @@ class Pool:
     @classmethod
     def from_table(
         cls,
-        source: object,
+        source: TableSource,
         *,
         id: str | None = None,
         groups: Sequence[str | Candidate] = (),
