@@ -154,8 +154,10 @@ class PaperStudy:
 
         blocks = [f"# {escape(self.title)}", f"{escape(self.source)}."]
         for table in self.tables:
-            blocks += [f"## {escape(table.title)}", escape(table.note)]
-            blocks.append(set_table(table.to_page_table(), caption=False))
+            blocks += [
+                f"## {escape(table.title)}",
+                set_table(table.to_page_table(), caption=False),
+            ]
         blocks += [f"![{escape(name)}]({self.name}-{name}.svg)" for name in self.figures]
         blocks += [f"Not computed: {escape(what)}." for what in self.lacking]
         return "\n\n".join(blocks) + "\n"

@@ -262,12 +262,13 @@ def test_agreement_counts_what_differs() -> None:
         PaperRow("b", {}, {"x": "+0.20"}),
         PaperRow("<b|c>", {"x": 0.2, "y": 1}),
     )
-    small = PaperTable("T", "n", {"x": ("x", "lift"), "y": ("y", "count")}, rows)
+    small = PaperTable("T", "a note", {"x": ("x", "lift"), "y": ("y", "count")}, rows)
     assert small.agreement() == (1, 2)
     assert [len(small.format_row(row)) for row in rows] == [2, 1, 1]
     text = PaperStudy("s", "S", "nobody", {}, (small,)).to_markdown()
     assert "<b|c>" not in text
     assert "b (paper)" in text
+    assert text.count("a note") == 1
 
 
 def test_a_model_of_ones_own_answers_packets_from_the_shell(tmp_path: Path) -> None:
