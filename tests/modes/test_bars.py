@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import combinations
+from types import ModuleType
 
 import numpy as np
 import polars as pl
@@ -11,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, hypergeom
 
-from groundfault.modes import bars as bars_module, kernels
+from groundfault.modes import bars as bars_module, compiled, draws
 from groundfault.modes.bars import PERMUTATIONS, PERMUTED, SHARES, Bars, Permuter
 from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, TOP_VALUES, list_conditions
-from groundfault.modes.kernels import look_up, tabulate_tails
+from groundfault.modes.draws import look_up, tabulate_tails
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.selection import Selection
 from groundfault.modes.strata import Losses, Scores, Strata
@@ -90,24 +91,25 @@ def list_masks(language: RuleLanguage, name: str, y: NDArray[np.bool_]) -> list[
 
 
 @pytest.mark.parametrize(
-    ("rate", "compiled", "margin"), [(0.3, False, 1.0), (0.7, True, 1.0), (0.3, True, -3.0)]
+    ("rate", "code", "margin"),
+    [(0.3, draws, 1.0), (0.7, draws, -3.0), (0.7, compiled, 1.0), (0.3, compiled, -3.0)],
 )
 def test_minima_of_permutations_are_those_of_an_enumeration(
-    rate: float, compiled: bool, margin: float, monkeypatch: pytest.MonkeyPatch
+    rate: float, code: ModuleType, margin: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As products of matrices, and by compiled code, which counts again where a bar is too low."""
-    monkeypatch.setattr(bars_module, "are_worth_compiling", lambda *_: compiled)
-    monkeypatch.setattr(kernels, "_LOOKED_AT", 1)
-    monkeypatch.setattr(kernels, "_MARGIN", margin)
+    """By NumPy and by compiled code, which count again where a bar is too low."""
+    monkeypatch.setattr(bars_module, "choose_code", lambda _: code)
+    monkeypatch.setattr(draws, "_LOOKED_AT", 1)
+    monkeypatch.setattr(draws, "_MARGIN", margin)
     rng, n = np.random.default_rng(4), 150
     language, losses = make(draw_mixed(rng, n), (rng.random(n) < rate).astype(float), depth=3)
     minima = Permuter(language, losses, PERMUTED).find_minima(np.random.default_rng(5), 3)
-    draws, errors = np.random.default_rng(5), int(losses.values.sum())
+    order, errors = np.random.default_rng(5), int(losses.values.sum())
     drawn = min(errors, n - errors)
     for b, found in enumerate(minima):
         y = np.zeros(n, dtype=np.bool_)
         if b:
-            y[draws.permutation(n)[:drawn]] = True
+            y[order.permutation(n)[:drawn]] = True
             y = y if drawn == errors else ~y
         else:
             y = losses.values == 1

@@ -11,10 +11,10 @@ from scipy import stats
 
 from groundfault import Candidate
 from groundfault.core.pairs import clip_changes
-from groundfault.modes import changes
+from groundfault.modes import changes, compiled, draws
 from groundfault.modes.changes import find_changes
+from groundfault.modes.draws import NO_BAR
 from groundfault.modes.find import OwnRule
-from groundfault.modes.kernels import NO_BAR
 from groundfault.modes.mode import Mode
 from groundfault.stats import flips
 
@@ -168,8 +168,8 @@ def test_flips_are_counted_alike_by_numpy_and_by_compiled_code(
     table = make_table(rng)
     losses = run_twice(rng, np.full(1500, 0.2), np.where(mark_planted(table), 0.6, 0.2))
     results = []
-    for compiled in (True, False):
-        monkeypatch.setattr(changes, "are_worth_compiling", lambda *_, one=compiled: one)
+    for code in (compiled, draws):
+        monkeypatch.setattr(changes, "choose_code", lambda _, one=code: one)
         results.append(find_changes(table, losses))
     assert results[0] == results[1]
     assert results[0][0]

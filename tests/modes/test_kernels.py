@@ -95,6 +95,10 @@ def test_sums_of_pairs_are_of_units_losses_and_rates(world: World) -> None:
     got = sum_pairs(bitset.pack(world.a), bitset.pack(world.b), *world.arguments)
     for (i, a), (j, b) in itertools.product(enumerate(world.a), enumerate(world.b)):
         assert got[:, i, j] == pytest.approx(world.sum(a & b), abs=1e-9)
+    # where units are known, losses alone are counted, without rates
+    *words, rates = world.arguments
+    rows = bitset.pack(world.a), bitset.pack(world.b)
+    assert np.array_equal(sum_pairs(*rows, *words, rates[:0])[1], got[1])
 
 
 @few

@@ -21,7 +21,8 @@ from groundfault.modes.condition import (
     UnitSet,
     list_conditions,
 )
-from groundfault.modes.rule_space import ModeRule, RuleLanguage, list_subsets
+from groundfault.modes.draws import list_subsets
+from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.stats.bits import Layout
 
 N = 260

@@ -5,14 +5,15 @@ most surprising rule is therefore less surprising than among as many independent
 permuted within strata show how surprising the best rule of each class is by chance. Classes that
 are not permuted pay for every rule (a weighted Bonferroni bar).
 
-See `groundfault.modes.kernels`.
+See `groundfault.modes.draws`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,23 +21,19 @@ from numpy.typing import NDArray
 from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.base.long_work import stream
 from groundfault.core.plan import BarKind
-from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, MIN_SUPPORT, TOP_VALUES
-from groundfault.modes.kernels import (
-    Counts,
+from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, TOP_VALUES
+from groundfault.modes.draws import (
     Evaluate,
     Kernel,
-    are_worth_compiling,
+    choose_code,
     count_bits,
-    count_tails,
     find_least,
     find_needed,
     limit_pairs,
-    look_up,
-    split,
     tabulate_reach,
     tabulate_tails,
 )
-from groundfault.modes.rule_space import ModeRule, RuleLanguage, list_subsets
+from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.strata import Losses, Scores
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
@@ -267,50 +264,23 @@ class Permuter:
             [rare, *(rng.permutation(self.units)[: self.drawn] for _ in range(permutations))]
         )
         self.table = tabulate_tails(self.units, self.errors)
-        size = permutations, self.units
-        joined = [name for name in self.names if name in _JOINED]
-        compiled = [name for name in joined if are_worth_compiling(self.rules[name], *size)]
-        if compiled:
-            compiled += [name for name in self.names if name not in _JOINED]
-        minima = np.empty((len(drawn), len(self.names)))
-        if len(compiled) < len(self.names):
-            self.outcomes = np.zeros((self.units, len(drawn)), dtype=np.float32)
-            np.put_along_axis(self.outcomes, drawn.T, 1, axis=0)
-            if self.drawn < self.errors:
-                self.outcomes = 1 - self.outcomes
-            self.evaluate = partial(count_tails, self.table, self.rate, self.outcomes)
-        for c, name in enumerate(self.names):
-            if name not in compiled:
-                minima[:, c] = self._find_least(name)
-        if compiled:
-            columns = [self.names.index(name) for name in compiled]
-            minima[:, columns] = self._count_bits(compiled, drawn)
-        return minima
+        work = sum(self._count_work(name) for name in self.names if name in _JOINED)
+        kernels = [partial(self._prepare, choose_code(work), name) for name in self.names]
+        return count_bits(self.on, list(drawn), kernels)
 
     def _find_least(self, name: str) -> Floats:
-        """Return the smallest value of a class under each permutation."""
+        """Return the smallest value of a class under each permutation, by scores."""
         from scipy.special import log_ndtr
 
-        if name == "set":
-            values = [some.min(axis=0, initial=0.0) for some in self._list_sets()]
-            return np.asarray(np.min(values, axis=0, initial=0.0), dtype=np.float64)
-        language = self.language
         if name in _JOINED:
             others, allowed, _ = self._list_pairs(name)
             i, j = np.nonzero(allowed)
-            left, right, handicaps = language.plain[i], others[j], np.zeros(len(i))
+            left, right, handicaps = self.language.plain[i], others[j], np.zeros(len(i))
         else:
             left, handicaps = self._list_alone(name)
             right = left
-        finish = np.asarray if self.exact else log_ndtr
         shape = self.outcomes.shape
-        return find_least(self.on, left, right, handicaps, shape, self.evaluate, finish)
-
-    def _count_bits(self, names: Sequence[str], drawn: NDArray[np.intp]) -> Floats:
-        """Return the smallest values of classes of very many rules, by compiled code."""
-        passing = self.drawn < self.errors
-        kernels = [partial(self._prepare, name, passing) for name in names]
-        return count_bits(self.on, list(drawn), kernels)
+        return find_least(self.on, left, right, handicaps, shape, self.evaluate, log_ndtr)
 
     def _list_alone(self, name: str) -> tuple[Places, Floats]:
         """Return the single conditions or words, and their handicaps."""
@@ -320,16 +290,16 @@ class Permuter:
         words = language.others[language.support[language.others] <= self.units // 2]
         return words, np.zeros(len(words))
 
-    def _prepare(self, name: str, passing: bool, bar: float, every: int) -> Kernel:
+    def _prepare(self, code: ModuleType, name: str, bar: float, every: int) -> Kernel:
         """Return the kernel of a class for one in ``every`` condition, and its arguments other than
         a permutation's rows."""
-        from groundfault.modes.compiled import find_least_alone, find_least_pair, find_least_set
-
-        language, rows = self.language, slice(None, None, every)
+        language, passing = self.language, self.drawn < self.errors
+        # copies: numba would compile everything again for rows with gaps
+        rows = np.arange(0, len(language.plain), every)
         if name not in _JOINED:
             places, handicaps = self._list_alone(name)
             known = (self.rate, passing, find_needed(self.table, self.rate, 0.0), self.table)
-            return find_least_alone, (places, language.support[places], handicaps, *known)
+            return code.find_least_alone, (places, language.support[places], handicaps, *known)
         if name == "set":
             # the first values of all families, the largest family first, then the second values, so
             # that each turn is a run of neighbours
@@ -339,18 +309,18 @@ class Permuter:
             of_family = (np.sort(language.pair_support[:, v], axis=1) for v in ranked)
             largest = np.stack([v[:, -MAX_SET:].sum(axis=1) for v in of_family], axis=1)
             room = 1 - np.minimum(largest / self.units, 0.5).astype(np.float32)
-            units = language.pair_support[rows, places].astype(np.float32, order="C")
+            units = language.pair_support[np.ix_(rows, places)].astype(np.float32)
             # a value of few units is in no set
             inverse = np.where(units < FEW, np.float32(0), 0.25 / np.maximum(units, 1))
             own = (language.plain[rows], language.family, ends, language.plain[places])
             tables = (units, inverse, room[rows])
             common = (self.rate, passing, find_needed(self.table, self.rate, 0.0), self.table)
             reach = tabulate_reach(self.table, self.rate, self.units)
-            return find_least_set, (*own, *tables, *common, reach)
+            return code.find_least_set, (*own, *tables, *common, reach, self.units // 2)
         right, allowed, support = self._list_pairs(name)
         table, rate = self.table, self.rate
         pairs = limit_pairs(allowed[rows], support[rows], table, rate, passing, bar)
-        return find_least_pair, (language.plain[rows], right, *pairs)
+        return code.find_least_pair, (language.plain[rows], right, *pairs)
 
     def _list_pairs(self, name: str) -> tuple[Places, Bools, bitset.Counts]:
         """Return the partners of plain conditions, whether each two join, and their units."""
@@ -359,35 +329,6 @@ class Permuter:
         allowed = language.pairs if pair else language.mixed
         support = language.pair_support if pair else language.mixed_support
         return right, allowed & (support <= self.units // 2), support
-
-    def _list_sets(self) -> Iterator[Counts]:
-        """Yield the values of subsets of the worst values of a family, in blocks of contexts."""
-        plain, family = self.language.plain, self.language.family
-        for places in self.language.values.values():
-            index = plain[places]
-            contexts = plain[family[plain] != family[index[0]]]
-            subsets = list_subsets(min(len(index), TOP_VALUES), MAX_SET).astype(np.float32)
-            each = max(len(index), len(subsets)) * max(self.outcomes.shape)
-            for some in split(len(contexts), each):
-                rows = self.on[contexts[some], None] & self.on[index]
-                held = rows.reshape(-1, self.units).astype(np.float32)
-                support, failures = held.sum(axis=1), held @ self.outcomes
-                sizes = support.reshape(*rows.shape[:2], 1)
-                errors = failures.reshape(*rows.shape[:2], -1)
-                yield self._find_worst_sets(sizes, errors, subsets)
-
-    def _find_worst_sets(self, sizes: Counts, errors: Counts, subsets: Counts) -> Counts:
-        """Return the values of the subsets of the worst values: (contexts, permutations)."""
-        excess = errors - sizes * np.float32(self.rate)
-        z = np.where((sizes >= FEW) & (excess > 0), excess / np.sqrt(np.maximum(sizes, 1)), -1)
-        top = np.argsort(-z, axis=1, kind="stable")[:, : subsets.shape[1]]
-        # a value that fails no more than expected makes a set too large to count
-        sizes = np.where(z > 0, sizes, self.units).astype(np.float32)
-        of_top = (np.take_along_axis(a, top, axis=1) for a in (sizes, errors))
-        support, failures = (np.matmul(subsets, a) for a in of_top)
-        usable = (support >= MIN_SUPPORT) & (support <= self.units // 2)
-        values = look_up(self.table, self.rate, np.where(usable, support, 0), failures)
-        return np.asarray(np.where(usable, values, 0).min(axis=1))
 
     @property
     def rate(self) -> float:

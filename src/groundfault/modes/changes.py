@@ -11,7 +11,7 @@ compares runs that share no example.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace as restrict
 from functools import partial
 
@@ -27,18 +27,18 @@ from groundfault.core.plan import BarKind
 from groundfault.errors import list_some
 from groundfault.modes.bars import PERMUTATIONS, PRODUCTS, WORK
 from groundfault.modes.condition import MIN_SUPPORT, Condition, UnitSet, list_conditions
-from groundfault.modes.find import OwnRule, describe, make_own_conditions, take_units
-from groundfault.modes.kernels import (
+from groundfault.modes.draws import (
     NO_BAR,
     Kernel,
-    are_worth_compiling,
+    choose_code,
     count_bits,
-    count_tails,
     find_least,
+    find_needed,
     limit_pairs,
     look_up,
     split,
 )
+from groundfault.modes.find import OwnRule, describe, make_own_conditions, take_units
 from groundfault.modes.mode import Coverage, Mode, ModeChange, ModeSearch, RuleClass
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.search import GAMMA
@@ -365,25 +365,20 @@ class _Signs:
         flipped = stream(0, "modes: flips").random((m, PERMUTATIONS)) < 0.5
         drawn = np.concatenate([worse, ~worse, flipped], axis=1)
         least = np.zeros((drawn.shape[1], len(test.kinds)))
+        places = [np.flatnonzero(held) for held in drawn.T]
         for c in range(len(test.kinds)):
-            rules = np.flatnonzero(test.kind == c)
-            pairs = (test.right[rules] < len(test.rows) - 1).all()
-            compiled = pairs and are_worth_compiling(len(rules), drawn.shape[1], m)
-            find = self._count_bits if compiled else self._multiply
-            least[:, c] = find(rules, drawn)
+            kernel = self._list_kernels(np.flatnonzero(test.kind == c), drawn.size)
+            least[:, c] = count_bits(self.on, places, [kernel])[:, 0]
         return {1: np.delete(least, 1, axis=0), -1: least[1:]}
 
-    def _multiply(self, rules: Places, drawn: Bools) -> Floats:
-        test = self.test
-        conditions = test.left[rules], test.right[rules]
-        evaluate = partial(count_tails, self.table, 0.5, drawn.astype(np.float32))
-        return find_least(self.on, *conditions, test.handicap[rules], drawn.shape, evaluate)
-
-    def _count_bits(self, rules: Places, drawn: Bools) -> Floats:
-        """Do the same for very many pairs, by compiled code."""
-        from groundfault.modes.compiled import find_least_pair
-
-        test = self.test
+    def _list_kernels(self, rules: Places, drawn: int) -> Callable[[float, int], Kernel]:
+        """Return how the kernel of a class is made: see `groundfault.modes.draws.count_bits`."""
+        test, table = self.test, self.table
+        code = choose_code(len(rules) * drawn / 64)
+        if (test.right[rules] == len(test.rows) - 1).all():
+            known = (0.5, False, find_needed(table, 0.5, 0.0), table)
+            alone = (test.left[rules], self.size[rules].astype(np.int64), test.handicap[rules])
+            return lambda *_: (code.find_least_alone, (*alone, *known))
         left, row = np.unique(test.left[rules], return_inverse=True)
         right, column = np.unique(test.right[rules], return_inverse=True)
         support = np.zeros((len(left), len(right)), dtype=np.int32)
@@ -392,12 +387,12 @@ class _Signs:
         allowed[row, column] = True
 
         def prepare(bar: float, every: int) -> Kernel:
-            rows = slice(None, None, every)
-            pairs = limit_pairs(allowed[rows], support[rows], self.table, 0.5, False, bar)
-            return find_least_pair, (left[rows], right, *pairs)
+            # copies: numba would compile everything again for rows with gaps
+            some = np.arange(0, len(left), every)
+            pairs = limit_pairs(allowed[some], support[some], table, 0.5, False, bar)
+            return code.find_least_pair, (left[some], right, *pairs)
 
-        places = [np.flatnonzero(held) for held in drawn.T]
-        return count_bits(self.on, places, [prepare])[:, 0]
+        return prepare
 
 
 class _Labels:

@@ -8,16 +8,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from groundfault.modes.condition import FEW, MAX_SET, MIN_SUPPORT, MOST, TOP_VALUES
+from groundfault.modes.condition import FEW, MAX_SET, MIN_SUPPORT, REACH, TOP_VALUES
 from groundfault.stats.bit_kernels import count_pairs, popcount
 from groundfault.stats.bits import Bits, Counts
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Table = NDArray[np.float32]
-
-REACH = 16
-"""Steps of `find_least_set`'s bounds in 1 of a squared deviation: finer ones save little more."""
 
 
 @njit(cache=True, nogil=True)
@@ -53,6 +50,18 @@ def _sum(
 
 
 @njit(cache=True, nogil=True)
+def _move(
+    counts: Counts, out: Floats, worth: float, first: int, step: int, clear: bool
+) -> None:  # pragma: no cover - compiled
+    """Add counts times their worth to every ``step``-th row, and set them to 0 where asked."""
+    for i in range(len(counts)):
+        row, sums = counts[i], out[first + i * step]
+        for j in range(np.uint64(len(row))):
+            sums[j] += worth * row[j]
+            row[j] = np.int32(0) if clear else row[j]
+
+
+@njit(cache=True, nogil=True)
 def sum_pairs(
     a: Bits,
     b: Bits,
@@ -67,17 +76,15 @@ def sum_pairs(
     step: int,
 ) -> None:  # pragma: no cover - compiled
     """`kernels.sum_pairs`, for every ``step``-th row from ``first`` on."""
-    sums = out[:, first::step]
-    counts = np.zeros((sums.shape[1], len(b)), dtype=np.int32)
+    counts = np.zeros((len(range(first, len(a), step)), len(b)), dtype=np.int32)
     for r in range(len(rates)):
-        counts[:] = 0
         count_pairs(a, b, inside, runs[r], runs[r + 1], upper, first, step, counts)
-        sums[0] += counts
-        sums[2] += rates[r] * counts
+        _move(counts, out[0], 1.0, first, step, False)
+        _move(counts, out[2], rates[r], first, step, True)
     for p in range(len(scale)):
-        counts[:] = 0
-        count_pairs(a, b, inside & planes[p], 0, a.shape[1], upper, first, step, counts)
-        sums[1] += scale[p] * counts
+        lost = inside & planes[p]
+        count_pairs(a, b, lost, runs[0], runs[-1], upper, first, step, counts)
+        _move(counts, out[1], scale[p], first, step, True)
 
 
 @njit(cache=True, nogil=True)
@@ -270,7 +277,9 @@ def find_least_pair(
     counts, last = np.zeros(len(right), np.int32), np.uint64(len(right))
     partners = np.empty((columns.shape[0], columns.shape[1], len(right)), np.uint64)
     for b in range(len(columns)):
-        partners[b] = columns[b][:, right]
+        for w in range(columns.shape[1]):
+            for j in range(len(right)):
+                partners[b, w, j] = columns[b, w, right[j]]
     for i in range(len(left)):
         first, row = np.uint64(starts[i]), limit[i]
         for b in range(len(columns)):
@@ -305,6 +314,7 @@ def find_least_set(
     needed: Ints,
     table: Table,
     reach: Table,
+    half: int,
 ) -> None:  # pragma: no cover - compiled
     """Lower the least value of each draw to the least value of its sets: subsets of the worst
     values of a family, in each context.
@@ -314,7 +324,6 @@ def find_least_set(
     squared deviation. ``reach`` turns this into a bound of the value, so few families are looked
     up.
     """
-    most = int((len(table) - 1) / MOST / 2)
     sign, mean = np.float32(-1 if passing else 1), np.float32(1.0 - rate if passing else rate)
     z, some_families = np.zeros(TOP_VALUES), np.uint64(ends[1])
     errors, sizes = np.zeros(TOP_VALUES, np.int64), np.zeros(TOP_VALUES, np.int64)
@@ -368,6 +377,6 @@ def find_least_set(
                     members[some] = members[others] + 1
                     k, size = set_errors[others] + errors[last], set_sizes[others] + sizes[last]
                     set_errors[some], set_sizes[some] = k, size
-                    if 2 <= members[some] <= MAX_SET and MIN_SUPPORT <= size <= most:
+                    if 2 <= members[some] <= MAX_SET and MIN_SUPPORT <= size <= half:
                         lowest = min(lowest, look_up(table, needed, size, k, rate, False))
         least[b] = lowest

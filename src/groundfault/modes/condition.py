@@ -36,6 +36,8 @@ MAX_WORDS = 2 * MAX_SET
 TOP_VALUES = MAX_SET + 1
 """Values of a column, by excess, from which sets are made: 25 sets, instead of 6,175 for all values
 of a column of twenty."""
+REACH = 16
+"""Steps of bounds of sets in 1 of a squared deviation: finer ones save little more."""
 FEW = MIN_SUPPORT // 2
 """Fewest units of a value or a word in a set."""
 _FEW_COLUMNS = 15

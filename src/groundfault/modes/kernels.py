@@ -2,50 +2,20 @@
 
 Losses are bit planes, and expectations one rate for each run of words. Sums are then counts of
 bits, which the processor does many at a time. NumPy counts small inputs, compiled code (`compiled`)
-large ones. Rules are counted in many draws of the outcomes in the same way: one table has the tail
-of every count, since a tail depends only on a rule's units and failures.
+large ones.
 """
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.base.arrays import Bools, Floats, Ints, Places
-from groundfault.modes.condition import MOST
+from groundfault.base.arrays import Bools, Floats, Ints
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
-
-Kernel = tuple[Callable[..., None], tuple[object, ...]]
-Counts = NDArray[np.float32]
-"""Whole numbers below 2^24, which single precision holds exactly."""
-Evaluate = Callable[[Bools, Counts], Counts]
-
-_WORTH_COMPILING_DRAWS = 4e10
-"""Products below which matrices take at most two seconds, half as long as compiling."""
-_WORTH_CALLING_DRAWS = 2e8
-"""The same, once the code is loaded: it then takes a fifth of the time, with the same values."""
-_DEVIATIONS = 9.0
-"""Standard deviations above the mean up to which tails are tabulated: no minimum exceeds this by
-chance, and larger counts take the last value."""
-_FEW_RULES = 32
-"""One of this many rules is counted first, to find a bar that rules out most others."""
-_LOOKED_AT, _MARGIN = 64, 1.0
-"""Draws whose largest value is the bar of all, and what is added to it, in log p: fewer than one of
-a thousand draws has a larger value."""
-_TOGETHER = 32
-"""Words of a condition, over the draws that are counted together: the data of a row's pairs are
-read once for all, and the words stay in the processor's second cache."""
-_NEVER = 1 << 30  # failures that no rule has: above every table, and within 32 bits
-NO_BAR = math.log(0.2)
-"""Log p above which flips of changes are not told apart: they pass at no level."""
-_CELLS = 1 << 22
-"""Rules times permutations, or times units, that are held at once: 16 MB."""
 
 # below so many words to be read NumPy takes some 20 ms, and loading numba and compiling seconds
 _WORTH_COMPILING = 1 << 22  # words of bits above which compiled code is faster than NumPy
@@ -99,17 +69,12 @@ def sum_pairs(
 
 
 def _use_compiled(words: int) -> bool:
-    return words >= (_WORTH_CALLING if _is_loaded() else _WORTH_COMPILING)
+    return words >= (_WORTH_CALLING if is_loaded() else _WORTH_COMPILING)
 
 
-def _is_loaded() -> bool:
+def is_loaded() -> bool:
+    """Return whether compiled code is loaded."""
     return "groundfault.modes.compiled" in sys.modules
-
-
-def are_worth_compiling(rules: int, draws: int, units: int) -> bool:
-    """Return whether compiled code counts so many rules faster than products of matrices do."""
-    least = _WORTH_CALLING_DRAWS if _is_loaded() else _WORTH_COMPILING_DRAWS
-    return rules * draws * units > least
 
 
 def find_hopeful(sums: Floats, allowed: Bools, z: float) -> Bools:
@@ -282,195 +247,3 @@ def search_triples(
 
 def _take(triples: _Triples, index: NDArray[np.intp]) -> _Triples:
     return _Triples(triples.i[index], triples.j[index], triples.k[index])
-
-
-def split(rules: int, each: int) -> Iterator[slice]:
-    """Yield blocks of rules, each of so many cells, that are held at once."""
-    step = max(1, _CELLS // each)
-    yield from (slice(i, i + step) for i in range(0, rules, step))
-
-
-def find_least(
-    on: Bools,
-    left: Places | Ints,
-    right: Places | Ints,
-    handicaps: Floats,
-    shape: tuple[int, ...],
-    evaluate: Evaluate,
-    finish: Callable[[Floats], Floats] = np.asarray,
-) -> Floats:
-    """Return the smallest log p of rules, with their handicap, in each of many draws.
-
-    Parameters
-    ----------
-    on : bool array, shape (conditions, units)
-    left, right : int arrays, shape (rules,)
-        Conditions that each rule joins; twice the same for one alone.
-    handicaps : float64 array, shape (rules,)
-    shape : tuple of int
-        Units, and draws.
-    evaluate : callable
-        Takes rows (bool, rules x units), and the smallest values so far, at most 0.
-    finish : callable
-        Turns values into their log p.
-    """
-    least = np.zeros(shape[1])
-    for handicap in np.unique(handicaps):
-        some = np.flatnonzero(handicaps == handicap)
-        values = np.zeros(shape[1], dtype=np.float32)
-        for block in split(len(some), max(shape)):
-            values = evaluate(on[left[some[block]]] & on[right[some[block]]], values)
-        np.minimum(least, finish(values.astype(np.float64)) + handicap, out=least)
-    return least
-
-
-def count_tails(table: Counts, rate: float, outcomes: Counts, rows: Bools, least: Counts) -> Counts:
-    """Return the least log tail of the failures of rules in each draw, or ``least``."""
-    held = rows.astype(np.float32)
-    values = look_up(table, rate, held.sum(axis=1)[:, None], held @ outcomes)
-    return np.asarray(np.minimum(least, values.min(axis=0, initial=0.0)))
-
-
-def count_bits(
-    on: Bools, drawn: Sequence[Places], kernels: Sequence[Callable[[float, int], Kernel]]
-) -> Floats:
-    """Return the least values that kernels find in each of many draws of units: shape (draws,
-    kernels).
-
-    The first draws give a bar that the least values of others seldom exceed, and few rules are
-    below the bar. Draws that exceed it are counted again.
-
-    Parameters
-    ----------
-    on : bool array, shape (conditions, units)
-    drawn : sequence of intp arrays
-        The units of each draw.
-    kernels : sequence of callable
-        Given a log p and a number, return a function of `groundfault.modes.compiled` and its
-        arguments other than the rows of bits of some draws. The function may miss values above log
-        p, and takes one of so many conditions.
-    """
-    least, no_bars = np.zeros((len(kernels), len(drawn))), np.zeros(len(kernels))
-    units, (first, others) = bitset.pack(on.T), np.split(np.arange(len(drawn)), [_LOOKED_AT])
-
-    def lower(some: Places, bars: Floats, every: int = 1) -> None:
-        ready = [make(float(bar), every) for make, bar in zip(kernels, bars, strict=True)]
-        _lower(least, units, drawn, some, bars, ready)
-
-    lower(first, no_bars, _FEW_RULES)
-    lower(first, least[:, first].max(axis=1))
-    bars = np.minimum(least[:, first].max(axis=1) + _MARGIN, 0)
-    lower(others, bars)
-    late = others[((least[:, others] == 0) & (bars < 0)[:, None]).any(axis=0)]
-    if len(late):
-        lower(late, no_bars)
-    return least.T
-
-
-def _lower(
-    least: Floats,
-    units: Bits,
-    drawn: Sequence[Places],
-    places: Places,
-    bars: Floats,
-    kernels: Sequence[Kernel],
-) -> None:
-    """Lower the least values of some draws to the values that kernels find below a bar."""
-    from groundfault.modes.compiled import gather_units
-    from groundfault.stats.row_threads import share_rows
-
-    width = bitset.words(max(map(len, drawn)))
-    together = max(1, _TOGETHER // max(width, 1))
-
-    def run(first: int, step: int) -> None:
-        for start in range(first * together, len(places), step * together):
-            some = places[start : start + together]
-            columns = np.zeros((len(some), width, 64 * units.shape[1]), dtype=np.uint64)
-            for rows, place in zip(columns, some, strict=True):
-                gather_units(units, drawn[place], rows)
-            for row, bar, (kernel, arguments) in zip(least, bars, kernels, strict=True):
-                values = np.minimum(row[some], bar)
-                kernel(columns, values, *arguments)
-                row[some] = np.where(values < bar, values, row[some])
-
-    share_rows(run, len(places))
-
-
-def find_needed(table: Counts, rate: float, bar: float) -> Ints:
-    """Return the failures that a rule of each size needs for a log tail up to a bar."""
-    counts = table <= bar
-    mean = (np.arange(len(counts)) * rate).astype(np.int64)
-    return np.where(counts.any(axis=1), counts.argmax(axis=1), _NEVER) + mean
-
-
-def limit_pairs(
-    allowed: Bools, support: bitset.Counts, table: Counts, rate: float, passing: bool, bar: float
-) -> tuple[object, ...]:
-    """Return the data on pairs for `groundfault.modes.compiled.find_least_pair`: where each row's
-    pairs start, the failures they need (inverted by `~` for passes), their units, and the tails."""
-    needed = find_needed(table, rate, bar)
-    # half as many bytes are read where counts are small
-    kind = np.int16 if len(table) < 1 << 14 else np.int32
-    limit = needed.astype(np.int32)[np.where(allowed, support, 0)]
-    if passing:
-        limit = ~np.maximum(support - limit, -1)
-    limit[~allowed] = _NEVER
-    limit = np.minimum(limit, np.iinfo(kind).max).astype(kind)
-    starts = np.where(allowed.any(axis=1), allowed.argmax(axis=1), allowed.shape[1])
-    return starts, limit, support, rate, passing, needed, table
-
-
-def tabulate_tails(units: int, errors: int) -> Counts:
-    """Return log P(K >= k) for K failures among randomly drawn units.
-
-    There is a row for each size up to `MOST` of all units, and a column for each k above the mean,
-    rounded down. Counts up to the mean have 0.
-    """
-    from scipy.special import gammaln
-
-    width = min(int(_DEVIATIONS * math.sqrt(units) / 4) + 4 * int(_DEVIATIONS), errors) + 1
-    table = np.zeros((int(MOST * units) + 1, width), dtype=np.float32)
-    log_all = gammaln(np.arange(units + 1) + 1.0)
-    chosen = log_all[errors] + log_all[units - errors] - log_all[units]
-    step = max(1, _CELLS // (2 * width))
-    for first in range(1, len(table), step):
-        s = np.arange(first, min(first + step, len(table)))[:, None]
-        # counts beyond twice the columns add nothing
-        k = (s * (errors / units)).astype(np.int64) + np.arange(2 * width)
-        rest = units - errors - s + k
-        possible = (k <= np.minimum(s, errors)) & (rest >= 0)
-        parts = (k, errors - k, s - k, rest)
-        terms = chosen + log_all[s] + log_all[units - s]
-        terms = terms - sum(log_all[np.where(possible, part, 0)] for part in parts)
-        terms[~possible] = -np.inf
-        tails = np.logaddexp.accumulate(terms[:, ::-1], axis=1)[:, ::-1]
-        table[s[:, 0], 1:] = np.minimum(tails[:, 1:width], 0)
-    return table
-
-
-def tabulate_reach(table: Counts, rate: float, units: int) -> Counts:
-    """Return the least log tail of rules for at most half of the units, by excess squared over
-    size and share outside: up to each multiple of 1 / `REACH`."""
-    from groundfault.modes.compiled import REACH
-
-    reach = np.zeros(int(REACH * _DEVIATIONS**2), dtype=np.float32)
-    half = int((len(table) - 1) / MOST / 2)
-    step = max(1, _CELLS // table.shape[1])
-    for first in range(1, half + 1, step):
-        s = np.arange(first, min(first + step, half + 1))[:, None]
-        excess = (s * rate).astype(np.int64) + np.arange(table.shape[1]) - s * rate
-        squares = REACH * np.maximum(excess, 0) ** 2 / (s * (1 - s / units))
-        places = np.minimum(squares, len(reach) - 1).astype(np.intp)
-        some = table[s[:, 0]]
-        np.minimum.at(reach, places, np.where(np.isfinite(some), some, 0))
-    return np.minimum.accumulate(reach)
-
-
-def look_up(table: Counts, rate: float, support: Counts, failures: Counts) -> Counts:
-    """Return the log tails of the failures of rules with these numbers of units."""
-    width = table.shape[1]
-    rows = support.astype(np.int64)
-    columns = failures.astype(np.int64) - (rows * rate).astype(np.int64)
-    np.clip(columns, 0, width - 1, out=columns)
-    columns += rows * width
-    return np.asarray(table.ravel().take(columns))

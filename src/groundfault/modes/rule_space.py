@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -390,13 +389,3 @@ class RuleLanguage:
 
 def _count_subsets(values: int, largest: int) -> int:
     return sum(math.comb(values, size) for size in range(2, largest + 1))
-
-
-def list_subsets(values: int, largest: int) -> Bools:
-    """Return all subsets of two and more out of a few values: bool, shape (subsets, values)."""
-    rows = [
-        np.isin(np.arange(values), subset)
-        for size in range(2, min(values, largest) + 1)
-        for subset in combinations(range(values), size)
-    ]
-    return np.array(rows, dtype=np.bool_).reshape(len(rows), values)

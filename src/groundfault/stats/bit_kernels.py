@@ -77,6 +77,7 @@ def count_pairs(
     row of ``a``, with all of ``b``, or with those from the same place on. Counts are of all rows,
     or of these alone.
 
+    Elements are assigned one by one: for slices numba compiles its error messages, for a second.
     Rows are read some words at a time, which stay in the cache while they are paired. Of many rows
     the same word is next to each other, so that one instruction counts it in several.
     """
@@ -86,12 +87,13 @@ def count_pairs(
     for w in range(start, stop, tile):
         end = min(w + tile, stop)
         for j in range(turned.shape[1]):
-            turned[: end - w, j] = b[j, w:end]
+            for v in range(end - w):
+                turned[v, j] = b[j, w + v]
         for i, place in enumerate(range(first, a.shape[0], step)):
             i = place if counts.shape[0] == a.shape[0] else i
+            for v in range(tile):
+                row[v] = a[place, w + v] & mask[w + v] if w + v < end else np.uint64(0)
             if many:
-                row[end - w :] = 0
-                row[: end - w] = a[place, w:end] & mask[w:end]
                 total, last = counts[i], np.uint64(b.shape[0])
                 for v in range(0, end - w, 4):
                     some = turned[v : v + 4]
@@ -104,10 +106,9 @@ def count_pairs(
                             + np.int32(popcount(row[v + 3] & some[3, j]))
                         )
                 continue
-            one = a[place, w:end] & mask[w:end]
             for j in range(place if upper else 0, b.shape[0]):
                 other, shared = b[j, w:end], np.int32(0)
                 # signed: only so do processors count several words at once
-                for v in range(len(one)):
-                    shared += np.int32(popcount(one[v] & other[v]))
+                for v in range(len(other)):
+                    shared += np.int32(popcount(row[v] & other[v]))
                 counts[i, j] += shared
