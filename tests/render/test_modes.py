@@ -44,7 +44,6 @@ from groundfault.render.mode_words import (
     SETS,
     ModeOutline,
     format_count,
-    format_share,
 )
 from groundfault.render.page import Bar, Highlight
 from groundfault.render.terminal import show
@@ -147,14 +146,6 @@ def test_of_every_model_it_is_an_average() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("share", "words"),
-    [(0.333, "a third"), (0.49, "half"), (0.28, "28%"), (0.004, "0.4%"), (0.1, "a tenth")],
-)
-def test_shares_are_fractions_where_one_is_near(share: float, words: str) -> None:
-    assert format_share(share) == words
-
-
 def test_large_counts_are_said_in_words() -> None:
     counts = (23_000, 1_704_828, 33_611_854_000, 16_137_840_532_893, 33 * 10**14, 2 * 10**20)
     assert [format_count(n) for n in counts] == [
@@ -193,7 +184,7 @@ def test_everything_else_is_behind_why(plain: Report) -> None:
         "1. digits is 1 or more",
         "█",
         "7. digits is 7 or more 91% wrong (63 of 69)",
-        "These seven rules cover 90% of the failures in a third of the examples; 27 failures "
+        "These 7 rules cover 90% of the failures in 33% of the examples; 27 failures "
         "match no rule.",
         "A problem in 5% of the examples is found four times in five if at least 52% of them fail",
         "in 30% if 40%. Smaller problems may be missed.",
@@ -209,7 +200,7 @@ def test_everything_else_is_behind_why(plain: Report) -> None:
 def test_one_rule_is_one_rule(plain: Report) -> None:
     text = flat(printed(with_modes(plain, make_mode()), why=True))
     assert text.startswith("1 failure mode covers 90% of the failures")
-    assert "This rule covers 90% of the failures in a third of the examples; 27 fail" in text
+    assert "This rule covers 90% of the failures in 33% of the examples; 27 fail" in text
 
 
 def test_where_all_failures_are_covered_there_is_no_rest(plain: Report) -> None:
@@ -219,7 +210,7 @@ def test_where_all_failures_are_covered_there_is_no_rest(plain: Report) -> None:
     whole = structs.replace(coverage, covered_errors=coverage.errors)
     search = structs.replace(report.mode_search, outcomes=(whole,))
     text = flat(printed(structs.replace(report, mode_search=search), why=True))
-    assert "This rule covers all of the failures in a third of the examples. Bars:" in text
+    assert "This rule covers all of the failures in 33% of the examples. Bars:" in text
 
 
 def test_without_modes_it_says_what_one_would_have_needed(plain: Report) -> None:

@@ -46,7 +46,8 @@ def headline(gate: Gate, trends: Sequence[Trend] = ()) -> str:
         if gate.detectable is None:
             return f"Gate passed, but it could not have found a rise of failures{rest}"
         return f"Gate passed: no rise of failures beyond chance was found{rest}"
-    return f"Gate passed: {words.clean(gate.uniform) or f'no {fresh}finding meets the condition'}{rest}"
+    why = [words.clean(gate.uniform) or f"no {fresh}finding meets the condition"]
+    return f"Gate passed: {why[0]}{rest}"
 
 
 def lines(gate: Gate) -> Iterator[str]:

@@ -16,17 +16,6 @@ PROOF = (
     "A mode is a rule under which failures are more frequent, which is not to say that the rule is "
     "their cause."
 )
-NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
-# shares that people name, from a tenth to three quarters
-_FRACTIONS = {
-    0.1: "a tenth",
-    0.2: "a fifth",
-    0.25: "a quarter",
-    1 / 3: "a third",
-    0.5: "half",
-    2 / 3: "two thirds",
-    0.75: "three quarters",
-}
 # classes of rules of the search, as a reader may count them
 NAMES = {
     "overall": "all examples together",
@@ -212,8 +201,8 @@ class ModeOutline:
         count = len(dict(self.groups).get(outcome, ()))
         if coverage is None or not count:
             return ""
-        rules = "This rule covers" if count == 1 else f"These {_number(count)} rules cover"
-        examples = format_share(coverage.covered / coverage.n)
+        rules = "This rule covers" if count == 1 else f"These {count} rules cover"
+        examples = words.rate(coverage.covered / coverage.n)
         if self.changes is not None:
             if self.search.like_for_like:
                 run = self.changes[int(outcome != BETTER)]
@@ -348,12 +337,6 @@ class ModeOutline:
         return f"Compared only among {self.report.unit}s of the same {words.listing(within)}."
 
 
-def format_share(share: float) -> str:
-    """Write a share as a plain fraction where one is near, else as a percentage."""
-    near = min(_FRACTIONS, key=lambda fraction: abs(fraction - share))
-    return _FRACTIONS[near] if abs(near - share) <= 0.015 else words.rate(share)
-
-
 def format_count(count: int) -> str:
     """Write a count; a large one in words."""
     if count >= 10**18:
@@ -368,10 +351,6 @@ def _share_of_errors(coverage: Coverage) -> str:
     if coverage.covered_errors >= coverage.errors:
         return "all"
     return words.rate(coverage.covered_errors / coverage.errors)
-
-
-def _number(count: int) -> str:
-    return NUMBERS[count] if count < len(NUMBERS) else words.count(count)
 
 
 _STABLE = 0.9
