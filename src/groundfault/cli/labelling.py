@@ -212,16 +212,9 @@ def confirm(*, json_path: str | None, options: Options) -> Result:
     evidence = reading.read_evidence(options)
     if options["label"] == "file":
         _require_labels(evidence)
-    audit = SequentialConfirmation(
-        evidence,
-        call(Plan, options),
-        candidates,
-        finders=finders,
-        budget=options["budget"],
-        grader=options["grader"],
-        ledger=call(reading.choose_ledger, options),
-        reopen=options["reopen"],
-    )
+    own: dict[str, object] = {"candidates": candidates, "finders": finders}
+    own["ledger"] = call(reading.choose_ledger, options)
+    audit = call(SequentialConfirmation, options, evidence, call(Plan, options), **own)
     if json_path != "-":
         survivors = ", ".join(map(clean, audit.names)) or "none"
         click.echo(

@@ -17,7 +17,7 @@ from groundfault.cli import shared
 from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result, require_writable
 from groundfault.cli.reading import read_values
-from groundfault.cli.settings import Count, Flag, OutFile, OutFolder, Whole, own_options
+from groundfault.cli.settings import Count, Flag, OutFile, OutFolder, Whole, call, own_options
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
 from groundfault.models import Target
@@ -141,13 +141,7 @@ def begin_probe(folder: str, options: Options) -> Result:
     if lacking:
         raise PlanError(f"say which column of the case holds the {lacking[0]}: --{lacking[0]} COL")
     case, file = Case(folder), options["grammar_file"]
-    case.probe(
-        options["modes"] or None,
-        question=options["question"],
-        target=options["target"],
-        pairs=options["pairs"],
-        grammar=None if file is None else Grammar.load(file),
-    )
+    call(case.probe, options, grammar=None if file is None else Grammar.load(file))
     bank, grammar = open_probe(case)
     prompts = len(bank) * len(grammar)
     wrote = f"{len(bank)} tasks in pairs, {len(grammar)} wordings: {prompts:,} prompts"
