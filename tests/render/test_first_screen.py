@@ -132,10 +132,10 @@ def test_nobody_has_to_know_statistics_to_read_it(one: Report, nothing: Report) 
 def test_nothing_found_shows_failures_and_says_what_is_excluded(nothing: Report) -> None:
     text = " ".join(printed(nothing).split())
     assert text.startswith("No failure mode stands out")
-    assert text.count("For example q") == 3
+    assert text.count("A failure: q") == 3
     assert "A problem in 10% of the examples is found four times in five if" in text
     assert "is found four times in five if" in text
-    assert text.index("A problem in") < text.index("For example q")
+    assert text.index("A problem in") < text.index("A failure: q")
     page = Page(html(make_page(nothing))).text
     assert page.index("A problem in 10%") < page.index("Typical failures")
     assert nothing.sample
@@ -154,7 +154,7 @@ def test_examples_without_texts_show_attributes_and_left_out_columns_a_reason() 
         "rules: turns (they hold or describe the model's answer); row (numbers that never repeat)"
         in text
     )
-    assert re.search(r"For example \d+ · lang: (de|en) · turns: \d", text)
+    assert re.search(r"A failure: \d+ · lang: (de|en) · turns: \d", text)
 
 
 def test_graded_losses_have_a_mean_and_no_failure_rate() -> None:

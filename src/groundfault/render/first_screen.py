@@ -48,7 +48,8 @@ def list_first(outline: Outline, *, terminal: bool = False) -> Iterator[Content]
     sample = next((mode.sample for mode in report.modes if mode.sample), report.sample)
     if terminal and (search is None or search.matrix or not report.modes):
         shown = sample[:1] if report.modes else sample[: mode_page.MAX_LISTED]
-        yield (small(quote_example((example,))) for example in shown)
+        lead = "For example " if report.modes else "A failure: "
+        yield (small(quote_example((example,), lead)) for example in shown)
     elif not report.modes and sample:
         yield mode_page.list_excerpts(sample, "", {"failing": "Typical failures"})
     # of a terminal one sentence alone: what a list is worth, or what nothing found excludes

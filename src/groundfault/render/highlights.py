@@ -160,13 +160,13 @@ _WIDTHS = (90, 40, 40)
 """Characters that are shown of an example's first text, and of its last two: two lines."""
 
 
-def quote_example(sample: tuple[ModeExample, ...]) -> str:
+def quote_example(sample: tuple[ModeExample, ...], lead: str = "For example ") -> str:
     """Quote a typical failure in a line: its id, and the beginnings of three of its texts."""
     example = next((one for one in sample if one.side == "failing"), None)
     if example is None or not example.texts:
         return ""
     parts = [f"{words.clean(name)}: {text}" for name, text in pick_texts(example)]
-    return " · ".join([words.clean(f"For example {example.id}"), *parts])
+    return " · ".join([words.clean(f"{lead}{example.id}"), *parts])
 
 
 def pick_texts(example: ModeExample) -> Iterator[tuple[str, str]]:

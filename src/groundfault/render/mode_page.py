@@ -131,7 +131,7 @@ def _tabulate_models(outline: ModeOutline, terminal: bool) -> Table:
         meaning = f"{row.meaning} (only {row.only})" if row.only else row.meaning
         each = (f"{words.rate(cells[m].rate)}{_MARKS[cells[m].mark]}" for m in shown)
         sample = outline.report.modes[numbers[0] - 1].sample
-        such = () if terminal else (quote_example(sample).removeprefix("For example "),)
+        such = () if terminal else (quote_example(sample, ""),)
         rows.append((words.clean(meaning), words.count(row.n), *each, str(numbers[0]), *such))
     anchors = [f"mode-{row[-1 if terminal else -2]}" for row in rows]
     total = ("all", words.count(outline.report.n))

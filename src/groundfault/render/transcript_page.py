@@ -158,7 +158,9 @@ def _tabulate_behaviours(report: Report, most: int) -> Iterator[Content]:
         return f"{seen} against {hoped}"
 
     for whole, caption in ((False, "How it fails"), (True, "Whole runs")):
-        if rows := [one for one in report.behaviours if one.whole == whole]:
+        of_kind = (one for one in report.behaviours if one.whole == whole)
+        # a behaviour of every run tells no runs apart
+        if rows := [b for b in of_kind if b.failing < b.failing_runs or b.passing < b.passing_runs]:
             yield tabulate(
                 caption,
                 _join_alike(rows),
@@ -202,12 +204,12 @@ def _explain(search: TranscriptSearch, *, has_steps: bool) -> str:
     if not has_steps:
         return start
     if search.within != "of the same task":
-        why = "each task has one run, and no passing run of its task to be compared with"
+        why = "each task has one run, so no passing run of the same task to compare it with"
         return f"{start} Behaviours are described and not tested: {why}."
     return (
-        f"{start} The rates of like runs are those of the same tasks that go on as long: runs that "
-        "succeed stop early, so whatever takes time is more frequent in failing runs. These rates "
-        "say what happens in failing runs, and name no cause."
+        f"{start} Like runs are runs of the same task that go on as long: runs that succeed stop "
+        "early, so anything that takes time is more frequent in failing runs. A dash: no like runs "
+        "differ in it. A behaviour is no cause."
     )
 
 
@@ -225,15 +227,15 @@ def _list_announced(report: Report, search: TranscriptSearch, most: int) -> Iter
             most=most,
         )
         yield (
-            f"Runs {search.within} that go on after the turn are compared, by what happened up to "
-            f"there. The chance that any line is a false alarm is at most {search.level:.0%}."
+            f"Each line compares runs {search.within} that go on after the turn, by what happened "
+            f"up to there. The chance that any line is a false alarm is at most {search.level:.0%}."
         )
     elif search.within:
-        told = f"Nothing in the first turns announces failure at the level {search.level:.0%}."
+        told = f"No behaviour in the first turns announces failure (level {search.level:.0%})."
         # a log of single answers has nothing that could
         yield None if all(one.whole for one in report.behaviours) else told
     else:
-        yield "Nothing is tested: examples are in groups, and each has one run."
+        yield "No behaviour is tested: examples are in groups, and each has one run."
     if search.detectable:
         least = [
             f"{100 * value:.0f} points after turn {turn}"
