@@ -49,6 +49,24 @@ def test_one_table_of_two_models_needs_no_names_and_of_three_asks_for_two(tmp_pa
     assert "compare takes two" in str(run(table, table, table, *COLUMNS).exception)
 
 
+def test_tables_without_ids_are_compared_unpaired_and_unnamed_ids_are_asked_for(
+    tmp_path: Path,
+) -> None:
+    old, new = write(tmp_path / "old.csv", "de"), write(tmp_path / "new.csv", "fr")
+    asked = run(old, new, "--outcome", "error")
+    assert "'id' looks like a column of ids" in str(asked.exception)
+    assert "(--id id)" in str(asked.exception)
+    for place in (old, new):
+        lines = place.read_text().splitlines()
+        place.write_text("\n".join(line.partition(",")[2] for line in lines) + "\n")
+    result = run(old, new, "--outcome", "error", "--json", "-")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == "note: without --id no row is paired with a row of the other table\n"
+    report = json.loads(result.stdout)
+    assert report["mode_search"]["like_for_like"]
+    assert any("fr" in mode["meaning"] for mode in report["modes"])
+
+
 @pytest.mark.parametrize(
     ("sources", "names"),
     [

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from scipy.stats import binomtest, fisher_exact, ttest_1samp
+from scipy.stats import binomtest, fisher_exact, norm, ttest_1samp
 
 from groundfault.stats import paired
 
@@ -50,3 +50,19 @@ def test_adjusted_p_is_at_least_the_single_one() -> None:
     single = [paired.sign_flips(differences[:, [j]])[0] for j in range(3)]
     assert (paired.sign_flips(differences) >= np.array(single) - 1e-12).all()
     assert paired.sign_flips(np.zeros((5, 1)))[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("worse", "better", "same"), [(0, 0, 30), (16, 4, 80), (7, 0, 1), (3, 9, 0)]
+)
+def test_a_change_has_walds_interval_of_pairs_with_half_a_pair_of_each_kind_added(
+    worse: int, better: int, same: int
+) -> None:
+    # half a pair of each of the four outcomes of a pair, two of which are no change
+    values, weights = np.array([1, -1, 0]), np.array([worse + 0.5, better + 0.5, same + 1])
+    mean = np.average(values, weights=weights)
+    error = np.sqrt(np.average((values - mean) ** 2, weights=weights) / weights.sum())
+    ends = norm.interval(0.9, mean, error)
+    pairs = worse + better + same
+    low, high = paired.change([worse - better], [worse + better], [pairs], 0.9)
+    assert (low[0], high[0]) == pytest.approx(np.clip(ends, -1, 1))

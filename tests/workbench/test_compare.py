@@ -6,6 +6,7 @@ import re
 from html import unescape
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from bench_reports import visit
@@ -191,3 +192,28 @@ def test_runs_of_different_examples_show_failures_of_the_worse_run(
     assert explorer.values(explorer.rule(mode="1")["first"][:1], "run")["values"] == [[failing]]
     lookup = look_up_examples(tmp_path / "report", 1)
     assert "inside the rule, and wrong" in str(make_example_page(lookup, "failing"))
+
+
+def test_runs_without_a_common_example_show_rates_and_no_change_of_pairs(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        {"id": f"{model}{i}", "model": model, "lang": lang, "error": int(rng.random() < rate)}
+        for model in ("old", "new")
+        for i, lang in enumerate(["de", "en", "fr"] * 150)
+        for rate in [0.7 if (lang, model) == ("de", "new") else 0.1]
+    ]
+    pl.DataFrame(rows).write_parquet(tmp_path / "answers.parquet")
+    evidence = Evidence.from_table(
+        tmp_path / "answers.parquet", id="id", outcome="error", model="model"
+    )
+    audit(evidence, compare=("old", "new"), ledger=None).write(tmp_path / "report")
+    bench = OpenedReport.of_report(tmp_path / "report", ledger=False)
+    bench.apart = False
+    client = visit(bench)
+    assert bench.index.measure_change("lang = 'de'", ("old", "new")) is None
+    page = unescape(client.get("/examples", params={"mode": 1}).text)
+    assert "new fails 105/150 (70%) inside" in page
+    assert "; change" not in page
+    edited = unescape(client.get("/rule", params={"rule": "lang = 'de'"}).text)
+    assert "105/150" in edited
+    assert "failure rate changes" not in edited

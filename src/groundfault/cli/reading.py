@@ -18,7 +18,7 @@ from groundfault.cli.command import ARGUMENTS, Options
 from groundfault.cli.output import echo_warnings
 from groundfault.cli.settings import Flag, call
 from groundfault.core.candidate import Candidate, Library
-from groundfault.core.column_meaning import DirectionError
+from groundfault.core.column_meaning import DirectionError, names_a_thing
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
 from groundfault.finders import Finder
@@ -49,7 +49,10 @@ def read_sources(options: Options, progress: Progress | None = None) -> Evidence
             "is for logs and --outcome for tables: leave one of them out",
         )
         source = _choose_table(options)
-        return call(Evidence.from_table, options, source)
+        evidence: Evidence = call(Evidence.from_table, options, source)
+        if isinstance(source, tuple) and not options["id"]:
+            _refuse_unnamed_ids(evidence)
+        return evidence
     _refuse(
         options,
         Evidence.from_table,
@@ -120,12 +123,32 @@ def _choose_table(options: Options) -> str | tuple[str, ...]:
             "with --outcome name one table, or one directory of tables with the same columns; or "
             "give each of several a name, as configurations of one model: base=old.csv new=new.csv"
         )
-    if not options["id"] or (options["model"] and options["repeat"] != CONFIGURATION):
+    unpaired = bool(options.get("compare")) and not options["id"]
+    named = options["model"] and options["repeat"] != CONFIGURATION
+    if named or not (options["id"] or unpaired):
         raise InputError(
             "tables with names are compared example by example: name the column of their ids "
             "(--id), and leave --model-column out"
         )
     return sources
+
+
+def _refuse_unnamed_ids(evidence: Evidence) -> None:
+    """Say that rows are not paired; stop where a column is named like ids, which would pair them.
+
+    Raises
+    ------
+    InputError
+        If a column is named like ids.
+    """
+    for name in evidence.frame.columns:
+        if names_a_thing(name) and name not in evidence.roles.ignore:
+            flag = shlex.quote(name)
+            raise InputError(
+                f"{name!r} looks like a column of ids, which pair the rows of two tables: name it "
+                f"(--id {flag}), or compare without pairs (--ignore {flag})"
+            )
+    click.echo("note: without --id no row is paired with a row of the other table", err=True)
 
 
 def ask_orientation(error: DirectionError) -> None:

@@ -252,7 +252,9 @@ class RowIndex:
         ]
         return dict(zip(self.rows.outcomes, cells, strict=True))
 
-    def measure_change(self, rule: str, pair: tuple[str, str]) -> tuple[float | None, float | None]:
+    def measure_change(
+        self, rule: str, pair: tuple[str, str]
+    ) -> tuple[float | None, float | None] | None:
         """Return the mean change from one model to another inside a rule, and elsewhere.
 
         Parameters
@@ -264,11 +266,14 @@ class RowIndex:
 
         Returns
         -------
-        two of float or None
-            In [-1, 1], over units that both were scored on; None where there is none.
+        two of float or None, or None
+            In [-1, 1], over units that both were scored on; None where there is none. One None if
+            no unit is of both: then only like units can be compared, as the report does.
         """
         first, second = self.rows.select_pair(pair)
         changes, inside = second - first, self.mark(rule)
+        if np.isnan(changes).all():
+            return None
         sides = (changes[~np.isnan(changes) & side] for side in (inside, ~inside))
         on, off = (side.mean() if len(side) else None for side in sides)
         return on, off
