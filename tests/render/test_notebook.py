@@ -11,6 +11,7 @@ import pytest
 
 import groundfault
 from groundfault import Evidence, Report
+from groundfault.errors import InputError
 
 LOG = Path(__file__).parents[1] / "fixtures/logs/inspect_0.3.285_base.eval"
 NASTY = "<script>alert(1)</script>"
@@ -106,13 +107,22 @@ def test_a_finding_is_its_sentence_and_its_counts(report: Report) -> None:
 def test_evidence_says_what_it_has(evidence: Evidence) -> None:
     words = check(evidence._repr_html_())
     assert "Describes examples: lang" in words
-    assert repr(evidence) == "<Evidence: 160 examples, 160 rows, 48% errors>"
+    assert repr(evidence) == "<Evidence: 160 examples, 160 rows, failure rate 48%>"
     logs = Evidence.from_logs(LOG)
     assert "scored by 'match' (beside it: 'includes')" in check(logs._repr_html_())
-    assert repr(logs) == "<Evidence: 80 examples, 80 rows, 42% errors>"
+    assert repr(logs) == "<Evidence: 80 examples, 80 rows, failure rate 42%>"
 
 
 def test_a_report_with_modes_draws_their_bars(evidence: Evidence) -> None:
     page = groundfault.audit(evidence, finders=["categories"], ledger=False)._repr_html_()
     check(page)
     assert 'class="bar"' in unframe(page)
+
+
+def test_a_mode_is_its_rule_and_its_rates_and_a_rule_alone_is_no_candidate() -> None:
+    rows = {"lang": ["de", "en"] * 60, "error": [1, 0, 1, 0, 0, 0] * 20}
+    evidence = Evidence.from_table(pl.DataFrame(rows), outcome="error")
+    (mode,) = groundfault.audit(evidence, ledger=False).modes
+    assert repr(mode) == "<Mode: lang is de, 67% of 60, elsewhere 0%>"
+    with pytest.raises(InputError, match="a candidate is a Candidate"):
+        groundfault.audit(evidence, candidates=["lang = 'de'"], ledger=False)  # type: ignore[list-item]

@@ -149,6 +149,9 @@ def start_audit(
         As `prepare`.
     """
     plan, failures, discovery = plan or Plan(), list[str](), None
+    for one in candidates:
+        if not isinstance(one, Candidate):
+            raise InputError(f"a candidate is a Candidate(name, rule), not {one!r:.60}")
     evidence = attempt(failures, "the search for copies", evidence, join_copies, evidence)
     if plan.holdout_axis == "models":
         if compare:

@@ -260,7 +260,7 @@ class Evidence:
         unit, rate = "group" if self.roles.group else "example", self.loss.mean()
         parts = [f"{self.unit_count:,} {unit}s", f"{len(self):,} rows"]
         parts += [f"{len(self.models):,} models"] if len(self.models) > 1 else []
-        parts.append(f"{rate:.0%} errors" if isinstance(rate, float) else "none scored")
+        parts.append(f"failure rate {rate:.0%}" if isinstance(rate, float) else "none scored")
         return f"<Evidence: {', '.join(parts)}>"
 
     def _repr_html_(self) -> str:

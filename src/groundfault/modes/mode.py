@@ -181,9 +181,13 @@ class Mode(_Section, frozen=True, kw_only=True):
     change: ModeChange | None = None
     stability: float | None = None
 
+    def __repr__(self) -> str:
+        sizes = f"{self.rate:.0%} of {self.n:,}, elsewhere {self.rate_outside:.0%}"
+        return f"<Mode: {self.meaning}, {sizes}>"
+
     @property
     def rate(self) -> float:
-        """Return failure rate inside."""
+        """Return the failure rate inside."""
         return self.errors / self.n
 
     @property
