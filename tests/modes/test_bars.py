@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, hypergeom
 
-from groundfault.modes import bars as bars_module, compiled, draws
+from groundfault.modes import bars as bars_module, compiled, kernels
 from groundfault.modes.bars import PERMUTATIONS, PERMUTED, SHARES, Bars, Permuter
 from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, TOP_VALUES, list_conditions
-from groundfault.modes.draws import look_up, tabulate_tails
+from groundfault.modes.kernels import look_up, tabulate_tails
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.selection import Selection
 from groundfault.modes.strata import Losses, Scores, Strata
@@ -92,15 +92,15 @@ def list_masks(language: RuleLanguage, name: str, y: NDArray[np.bool_]) -> list[
 
 @pytest.mark.parametrize(
     ("rate", "code", "margin"),
-    [(0.3, draws, 1.0), (0.7, draws, -3.0), (0.7, compiled, 1.0), (0.3, compiled, -3.0)],
+    [(0.3, kernels, 1.0), (0.7, kernels, -3.0), (0.7, compiled, 1.0), (0.3, compiled, -3.0)],
 )
 def test_minima_of_permutations_are_those_of_an_enumeration(
     rate: float, code: ModuleType, margin: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By NumPy and by compiled code, which count again where a bar is too low."""
     monkeypatch.setattr(bars_module, "choose_code", lambda _: code)
-    monkeypatch.setattr(draws, "_LOOKED_AT", 1)
-    monkeypatch.setattr(draws, "_MARGIN", margin)
+    monkeypatch.setattr(kernels, "_LOOKED_AT", 1)
+    monkeypatch.setattr(kernels, "_MARGIN", margin)
     rng, n = np.random.default_rng(4), 150
     language, losses = make(draw_mixed(rng, n), (rng.random(n) < rate).astype(float), depth=3)
     minima = Permuter(language, losses, PERMUTED).find_minima(np.random.default_rng(5), 3)

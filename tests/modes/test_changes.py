@@ -11,9 +11,8 @@ from scipy import stats
 
 from groundfault import Candidate
 from groundfault.core.pairs import clip_changes
-from groundfault.modes import changes, compiled, draws
-from groundfault.modes.changes import find_changes
-from groundfault.modes.draws import NO_BAR
+from groundfault.modes import changes, compiled, kernels
+from groundfault.modes.changes import NO_BAR, find_changes
 from groundfault.modes.find import OwnRule
 from groundfault.modes.mode import Mode
 from groundfault.stats import flips
@@ -168,7 +167,7 @@ def test_flips_are_counted_alike_by_numpy_and_by_compiled_code(
     table = make_table(rng)
     losses = run_twice(rng, np.full(1500, 0.2), np.where(mark_planted(table), 0.6, 0.2))
     results = []
-    for code in (compiled, draws):
+    for code in (compiled, kernels):
         monkeypatch.setattr(changes, "choose_code", lambda _, one=code: one)
         results.append(find_changes(table, losses))
     assert results[0] == results[1]

@@ -21,7 +21,7 @@ from groundfault.modes.condition import (
     UnitSet,
     list_conditions,
 )
-from groundfault.modes.draws import list_subsets
+from groundfault.modes.kernels import list_subsets
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.stats.bits import Layout
 

@@ -5,31 +5,31 @@ most surprising rule is therefore less surprising than among as many independent
 permuted within strata show how surprising the best rule of each class is by chance. Classes that
 are not permuted pay for every rule (a weighted Bonferroni bar).
 
-See `groundfault.modes.draws`.
+See `groundfault.modes.kernels`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.base.arrays import Bools, Floats, Places
+from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.base.long_work import stream
 from groundfault.core.plan import BarKind
 from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, TOP_VALUES
-from groundfault.modes.draws import (
-    Evaluate,
+from groundfault.modes.kernels import (
+    Counts,
     Kernel,
     choose_code,
     count_bits,
-    find_least,
     find_needed,
     limit_pairs,
+    split,
     tabulate_reach,
     tabulate_tails,
 )
@@ -72,6 +72,7 @@ _HELD = 1e8
 """Most outcomes held for all permutations: 400 MB, for 100,000 units."""
 PRODUCTS = 15
 """Products in matrices that take the time of one word of bits."""
+Evaluate = Callable[[Bools, Counts], Counts]
 _JOINED = ("pair", "mixed", "set")
 """Classes that may have very many rules."""
 
@@ -206,6 +207,40 @@ def find_worst(rows: Bits, losses: Losses) -> NDArray[np.intp]:
     z[(units < FEW) | (z <= 0)] = -1.0
     order = np.argsort(-z, kind="stable")[:TOP_VALUES]
     return np.asarray(order[z[order] > 0])
+
+
+def find_least(
+    on: Bools,
+    left: Places | Ints,
+    right: Places | Ints,
+    handicaps: Floats,
+    shape: tuple[int, ...],
+    evaluate: Evaluate,
+    finish: Callable[[Floats], Floats] = np.asarray,
+) -> Floats:
+    """Return the smallest log p of rules, with their handicap, in each of many draws.
+
+    Parameters
+    ----------
+    on : bool array, shape (conditions, units)
+    left, right : int arrays, shape (rules,)
+        Conditions that each rule joins; twice the same for one alone.
+    handicaps : float64 array, shape (rules,)
+    shape : tuple of int
+        Units, and draws.
+    evaluate : callable
+        Takes rows (bool, rules x units), and the smallest values so far, at most 0.
+    finish : callable
+        Turns values into their log p.
+    """
+    least = np.zeros(shape[1])
+    for handicap in np.unique(handicaps):
+        some = np.flatnonzero(handicaps == handicap)
+        values = np.zeros(shape[1], dtype=np.float32)
+        for block in split(len(some), max(shape)):
+            values = evaluate(on[left[some[block]]] & on[right[some[block]]], values)
+        np.minimum(least, finish(values.astype(np.float64)) + handicap, out=least)
+    return least
 
 
 class Permuter:

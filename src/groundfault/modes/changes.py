@@ -25,20 +25,18 @@ from groundfault.base.long_work import stream
 from groundfault.core.pairs import clip_changes
 from groundfault.core.plan import BarKind
 from groundfault.errors import list_some
-from groundfault.modes.bars import PERMUTATIONS, PRODUCTS, WORK
+from groundfault.modes.bars import PERMUTATIONS, PRODUCTS, WORK, find_least
 from groundfault.modes.condition import MIN_SUPPORT, Condition, UnitSet, list_conditions
-from groundfault.modes.draws import (
-    NO_BAR,
+from groundfault.modes.find import OwnRule, describe, make_own_conditions, take_units
+from groundfault.modes.kernels import (
     Kernel,
     choose_code,
     count_bits,
-    find_least,
     find_needed,
     limit_pairs,
     look_up,
     split,
 )
-from groundfault.modes.find import OwnRule, describe, make_own_conditions, take_units
 from groundfault.modes.mode import Coverage, Mode, ModeChange, ModeSearch, RuleClass
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.search import GAMMA
@@ -65,6 +63,8 @@ planted pair of 82 in 1,500 examples is caught in .95 instead of .74."""
 
 _BELOW = 0.5
 """Bars below the mean that decide a rule's place; with 1, rules that just pass would have none."""
+NO_BAR = math.log(0.2)
+"""Log p above which flips of changes are not told apart: they pass at no level."""
 _CELLS = 5e6
 """Rules times units to compare with each other, for the rules that stand out most."""
 
@@ -372,7 +372,7 @@ class _Signs:
         return {1: np.delete(least, 1, axis=0), -1: least[1:]}
 
     def _list_kernels(self, rules: Places, drawn: int) -> Callable[[float, int], Kernel]:
-        """Return how the kernel of a class is made: see `groundfault.modes.draws.count_bits`."""
+        """Return how the kernel of a class is made: see `groundfault.modes.kernels.count_bits`."""
         test, table = self.test, self.table
         code = choose_code(len(rules) * drawn / 64)
         if (test.right[rules] == len(test.rows) - 1).all():

@@ -1,26 +1,60 @@
-"""Counting passes over rows of bits, and over all pairs and triples of rows.
+"""Counting passes over rows of bits, over all pairs of rows, and over rules in many draws.
 
 Losses are bit planes, and expectations one rate for each run of words. Sums are then counts of
 bits, which the processor does many at a time. NumPy counts small inputs, compiled code (`compiled`)
-large ones.
+large ones. Of rules in many draws of the outcomes one table has the tail of every count, since a
+tail depends only on a rule's units and failures. A draw is the units that fail, or those that pass
+if they are fewer, so that a row has few words of bits.
 """
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations, pairwise
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.base.arrays import Bools, Floats, Ints
+from groundfault.base.arrays import Bools, Floats, Ints, Places
+from groundfault.modes.condition import FEW, MAX_SET, MIN_SUPPORT, MOST, REACH, TOP_VALUES
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 
+Kernel = tuple[Callable[..., None], tuple[object, ...]]
+Counts = NDArray[np.float32]
+"""Whole numbers below 2^24, which single precision holds exactly."""
+
+_WORTH_COMPILING_DRAWS = 5e8
+"""Words of bits below which NumPy takes at most a second more than compiled code, and compiling
+takes three."""
+_WORTH_CALLING_DRAWS = 2e7
+"""The same, once the code is loaded: it then takes a fifth of the time, with the same values."""
+_DEVIATIONS = 9.0
+"""Standard deviations above the mean up to which tails are tabulated: no minimum exceeds this by
+chance, and larger counts take the last value."""
+_FEW_RULES = 32
+"""One of this many rules is counted first, to find a bar that rules out most others."""
+_LOOKED_AT, _MARGIN = 64, 1.0
+"""Draws whose largest value is the bar of all, and what is added to it, in log p: fewer than one of
+a thousand draws has a larger value."""
+_TOGETHER = 32
+"""Words of a condition, over the draws that are counted together: the data of a row's pairs are
+read once for all, and the words stay in the processor's second cache."""
+_HELD_WORDS = 1 << 21  # words of bits of all conditions that NumPy gathers at once: 16 MB
+_IN_CACHE = 1 << 17  # words that NumPy counts at once: 1 MB stays in the processor's second cache
+_NEVER = 1 << 30  # failures that no rule has: above every table, and within 32 bits
+_CELLS = 1 << 22
+"""Rules times permutations, or times units, that are held at once: 16 MB."""
+
 # below so many words to be read NumPy takes some 20 ms, and loading numba and compiling seconds
 _WORTH_COMPILING = 1 << 22  # words of bits above which compiled code is faster than NumPy
-_WORTH_CALLING = 1 << 18  # the same, once the code is loaded
 _FEW_ROWS = 1_000  # rows whose triples are counted by a product of matrices: .1 s
+_WORTH_CALLING = 1 << 18  # the same, once the code is loaded
 
 
 def sum_pairs(
@@ -69,11 +103,10 @@ def sum_pairs(
 
 
 def _use_compiled(words: int) -> bool:
-    return words >= (_WORTH_CALLING if is_loaded() else _WORTH_COMPILING)
+    return words >= (_WORTH_CALLING if _is_loaded() else _WORTH_COMPILING)
 
 
-def is_loaded() -> bool:
-    """Return whether compiled code is loaded."""
+def _is_loaded() -> bool:
     return "groundfault.modes.compiled" in sys.modules
 
 
@@ -226,7 +259,8 @@ def search_triples(
         scores = guarantee(sums[0], sums[1], sums[2], z, gamma)
         # whether they are rules at all is asked last: few come so far
         some = np.flatnonzero(scores > -9.0)
-        some = some[_take(triples, some).are_rules(rows, support, least)]
+        chosen = _Triples(triples.i[some], triples.j[some], triples.k[some])
+        some = some[chosen.are_rules(rows, support, least)]
         # the best of each pair is written last, of equal ones the first
         order = some[np.lexsort((-triples.k[some], scores[some]))]
         i, j = triples.i[order], triples.j[order]
@@ -245,5 +279,320 @@ def search_triples(
     return best, third
 
 
-def _take(triples: _Triples, index: NDArray[np.intp]) -> _Triples:
-    return _Triples(triples.i[index], triples.j[index], triples.k[index])
+def choose_code(words: float) -> ModuleType:
+    """Return the module whose kernels count so many words: this one, or the compiled one."""
+    if words < (_WORTH_CALLING_DRAWS if _is_loaded() else _WORTH_COMPILING_DRAWS):
+        return sys.modules[__name__]
+    from groundfault.modes import compiled
+
+    return compiled
+
+
+def split(rules: int, each: int, cells: int = _CELLS) -> Iterator[slice]:
+    """Yield blocks of rules, each of so many cells, that are held at once."""
+    step = max(1, cells // max(each, 1))
+    yield from (slice(i, i + step) for i in range(0, rules, step))
+
+
+def count_bits(
+    on: Bools, drawn: Sequence[Places], kernels: Sequence[Callable[[float, int], Kernel]]
+) -> Floats:
+    """Return the least values that kernels find in each of many draws of units: shape (draws,
+    kernels).
+
+    The first draws give a bar that the least values of others seldom exceed, and few rules are
+    below the bar. Draws that exceed it are counted again.
+
+    Parameters
+    ----------
+    on : bool array, shape (conditions, units)
+    drawn : sequence of intp arrays
+        The units of each draw.
+    kernels : sequence of callable
+        Given a log p and a number, return one of `find_least_alone`, `find_least_pair` and
+        `find_least_set`, here or in `groundfault.modes.compiled`, and its arguments other than the
+        rows of bits of some draws. The function may miss values above log p, and takes one of so
+        many conditions.
+    """
+    least, no_bars = np.zeros((len(kernels), len(drawn))), np.zeros(len(kernels))
+    units, (first, others) = bitset.pack(on.T), np.split(np.arange(len(drawn)), [_LOOKED_AT])
+
+    def lower(some: Places, bars: Floats, every: int = 1) -> None:
+        ready = [make(float(bar), every) for make, bar in zip(kernels, bars, strict=True)]
+        run = _lower if ready[0][0].__module__ == __name__ else _lower_compiled
+        run(least, units, drawn, some, bars, ready)
+
+    lower(first, no_bars, _FEW_RULES)
+    lower(first, least[:, first].max(axis=1))
+    bars = np.minimum(least[:, first].max(axis=1) + _MARGIN, 0)
+    lower(others, bars)
+    late = others[((least[:, others] == 0) & (bars < 0)[:, None]).any(axis=0)]
+    if len(late):
+        lower(late, no_bars)
+    return least.T
+
+
+def _lower(
+    least: Floats,
+    units: Bits,
+    drawn: Sequence[Places],
+    places: Places,
+    bars: Floats,
+    kernels: Sequence[Kernel],
+) -> None:
+    """Lower the least values of some draws to the values that kernels find below a bar."""
+    width = max(1, bitset.words(max(map(len, drawn))))
+    together = max(1, _HELD_WORDS // max(64 * units.shape[1] * width, 1))
+    for start in range(0, len(places), together):
+        some = places[start : start + together]
+        _run(least, some, bars, kernels, _gather_units(units, [drawn[i] for i in some], width))
+
+
+def _lower_compiled(
+    least: Floats,
+    units: Bits,
+    drawn: Sequence[Places],
+    places: Places,
+    bars: Floats,
+    kernels: Sequence[Kernel],
+) -> None:
+    """Do the same with compiled kernels, some draws in each thread."""
+    from groundfault.modes.compiled import gather_units
+    from groundfault.stats.row_threads import share_rows
+
+    width = bitset.words(max(map(len, drawn)))
+    together = max(1, _TOGETHER // max(width, 1))
+
+    def run(first: int, step: int) -> None:
+        for start in range(first * together, len(places), step * together):
+            some = places[start : start + together]
+            columns = np.zeros((len(some), width, 64 * units.shape[1]), dtype=np.uint64)
+            for rows, place in zip(columns, some, strict=True):
+                gather_units(units, drawn[place], rows)
+            _run(least, some, bars, kernels, columns)
+
+    share_rows(run, len(places))
+
+
+def _run(
+    least: Floats, some: Places, bars: Floats, kernels: Sequence[Kernel], columns: Bits
+) -> None:
+    """Lower the least values of draws whose rows of bits are at hand."""
+    for row, bar, (kernel, arguments) in zip(least, bars, kernels, strict=True):
+        values = np.minimum(row[some], bar)
+        kernel(columns, values, *arguments)
+        row[some] = np.where(values < bar, values, row[some])
+
+
+def _gather_units(units: Bits, drawn: Sequence[Places], width: int) -> Bits:
+    """Return drawn units, as words of bits, of each condition: shape (conditions, words, draws).
+
+    See `groundfault.modes.compiled.gather_units`, which turns one block at a time.
+    """
+    places = np.full((len(drawn), 64 * width), len(units))
+    for row, some in zip(places, drawn, strict=True):
+        row[: len(some)] = some
+    index = np.ascontiguousarray(places.reshape(len(drawn), width, 64).T)
+    columns = np.empty((units.shape[1], *index.shape), dtype=np.uint64)
+    for block, words in zip(columns, units.T, strict=True):
+        np.take(np.append(words, np.uint64(0)), index, out=block)
+        for half in 32, 16, 8, 4, 2, 1:
+            mask = np.uint64(sum(1 << k for k in range(64) if not k & half))
+            low, high = np.moveaxis(block.reshape(32 // half, 2, half, -1), 1, 0)
+            moved = ((low >> np.uint64(half)) ^ high) & mask
+            high ^= moved
+            low ^= moved << np.uint64(half)
+    return columns.reshape(-1, *index.shape[1:])
+
+
+def _count_shared(columns: Bits, left: Places, right: Places) -> NDArray[np.int32]:
+    """Return the units that two conditions share in each draw: shape (rules, draws)."""
+    shared = np.bitwise_count(columns[left] & columns[right])
+    return np.asarray(shared.sum(axis=1, dtype=np.int32))
+
+
+def find_least_alone(
+    columns: Bits,
+    least: Floats,
+    places: Places,
+    support: Ints,
+    handicaps: Floats,
+    rate: float,
+    passing: bool,
+    _needed: Ints,
+    table: Counts,
+) -> None:
+    """Lower the least value of each draw to the least value of single conditions, with their
+    handicap."""
+    for some in split(len(places), columns[0].size, _IN_CACHE):
+        size, counts = support[some, None], _count_shared(columns, places[some], places[some])
+        values = look_up(table, rate, size, size - counts if passing else counts)
+        np.minimum(least, (values + handicaps[some, None]).min(axis=0), out=least)
+
+
+def find_least_pair(
+    columns: Bits,
+    least: Floats,
+    left: Places,
+    right: Places,
+    _starts: Ints,
+    limit: Ints,
+    support: bitset.Counts,
+    rate: float,
+    passing: bool,
+    _needed: Ints,
+    table: Counts,
+) -> None:
+    """Lower the least value of each draw to the least value of its pairs, as
+    `groundfault.modes.compiled.find_least_pair` does."""
+    i, j = np.nonzero(limit < np.iinfo(limit.dtype).max)
+    for some in split(len(i), columns[0].size, _IN_CACHE):
+        rows, others = i[some], j[some]
+        counts = _count_shared(columns, left[rows], right[others])
+        bound, size = limit[rows, others, None], support[rows, others]
+        hits, draws = np.nonzero((~counts if passing else counts) >= bound)
+        found, size = counts[hits, draws], size[hits]
+        values = look_up(table, rate, size, size - found if passing else found)
+        np.minimum.at(least, draws, values)
+
+
+def find_least_set(
+    columns: Bits,
+    least: Floats,
+    contexts: Places,
+    families: Places,
+    ends: Ints,
+    values: Places,
+    support: Counts,
+    inverse: Counts,
+    room: Counts,
+    rate: float,
+    passing: bool,
+    _needed: Ints,
+    table: Counts,
+    reach: Counts,
+    half: int,
+) -> None:
+    """Lower the least value of each draw to the least value of its sets, by the bound of
+    `groundfault.modes.compiled.find_least_set`."""
+    for f in range(ends[1]):
+        index = np.array([a + f for a, b in pairwise(ends) if a + f < b])
+        places = values[index]
+        subsets = list_subsets(min(len(index), TOP_VALUES), MAX_SET).astype(np.float32)
+        others = np.flatnonzero(families[contexts] != families[places[0]])
+        for some in split(len(others), len(index) * columns[0].size, _IN_CACHE):
+            rows = others[some]
+            pairs = np.repeat(contexts[rows], len(index)), np.tile(places, len(rows))
+            counts = _count_shared(columns, *pairs).reshape(len(rows), len(index), -1)
+            sizes = support[np.ix_(rows, index)][:, :, None]
+            errors = (sizes - counts if passing else counts).astype(np.float32)
+            excess = 2 * np.maximum(errors - sizes * np.float32(rate), 0)
+            total = np.einsum("cvd,cvd,cv->cd", excess, excess, inverse[np.ix_(rows, index)])
+            enough = np.searchsorted(-reach, -least.astype(np.float32), side="right") / REACH
+            hits, draws = np.nonzero(total + 0.5 / REACH >= enough * room[rows, f, None])
+            worst = sizes[hits, :, 0], errors[hits, :, draws]
+            found = _find_worst_sets(table, rate, half, *worst, subsets)
+            np.minimum.at(least, draws, found)
+
+
+def list_subsets(values: int, largest: int) -> Bools:
+    """Return all subsets of two and more out of a few values: bool, shape (subsets, values)."""
+    rows = [
+        np.isin(np.arange(values), subset)
+        for size in range(2, min(values, largest) + 1)
+        for subset in combinations(range(values), size)
+    ]
+    return np.array(rows, dtype=np.bool_).reshape(len(rows), values)
+
+
+def _find_worst_sets(
+    table: Counts, rate: float, half: int, sizes: Counts, errors: Counts, subsets: Counts
+) -> Counts:
+    """Return the least value of the subsets of the worst values, of each row of values."""
+    excess = errors - sizes * np.float32(rate)
+    z = np.where((sizes >= FEW) & (excess > 0), excess / np.sqrt(np.maximum(sizes, 1)), -1)
+    top = np.argsort(-z, axis=1, kind="stable")[:, : subsets.shape[1]]
+    # a value that fails no more than expected makes a set too large to count
+    sizes = np.where(z > 0, sizes, half + 1).astype(np.float32)
+    support, failures = (np.take_along_axis(a, top, axis=1) @ subsets.T for a in (sizes, errors))
+    usable = (support >= MIN_SUPPORT) & (support <= half)
+    values = look_up(table, rate, np.where(usable, support, 0), failures)
+    return np.asarray(np.where(usable, values, 0).min(axis=1, initial=0))
+
+
+def find_needed(table: Counts, rate: float, bar: float) -> Ints:
+    """Return the failures that a rule of each size needs for a log tail up to a bar."""
+    counts = table <= bar
+    mean = (np.arange(len(counts)) * rate).astype(np.int64)
+    return np.where(counts.any(axis=1), counts.argmax(axis=1), _NEVER) + mean
+
+
+def limit_pairs(
+    allowed: Bools, support: bitset.Counts, table: Counts, rate: float, passing: bool, bar: float
+) -> tuple[object, ...]:
+    """Return the data on pairs for `groundfault.modes.compiled.find_least_pair`: where each row's
+    pairs start, the failures they need (inverted by `~` for passes), their units, and the tails."""
+    needed = find_needed(table, rate, bar)
+    # half as many bytes are read where counts are small
+    kind = np.int16 if len(table) < 1 << 14 else np.int32
+    limit = needed.astype(np.int32)[np.where(allowed, support, 0)]
+    if passing:
+        limit = ~np.maximum(support - limit, -1)
+    limit[~allowed] = _NEVER
+    limit = np.minimum(limit, np.iinfo(kind).max).astype(kind)
+    starts = np.where(allowed.any(axis=1), allowed.argmax(axis=1), allowed.shape[1])
+    return starts, limit, support, rate, passing, needed, table
+
+
+def tabulate_tails(units: int, errors: int) -> Counts:
+    """Return log P(K >= k) for K failures among randomly drawn units.
+
+    There is a row for each size up to `MOST` of all units, and a column for each k above the mean,
+    rounded down. Counts up to the mean have 0.
+    """
+    from scipy.special import gammaln
+
+    width = min(int(_DEVIATIONS * math.sqrt(units) / 4) + 4 * int(_DEVIATIONS), errors) + 1
+    table = np.zeros((int(MOST * units) + 1, width), dtype=np.float32)
+    log_all = gammaln(np.arange(units + 1) + 1.0)
+    chosen = log_all[errors] + log_all[units - errors] - log_all[units]
+    step = max(1, _CELLS // (2 * width))
+    for first in range(1, len(table), step):
+        s = np.arange(first, min(first + step, len(table)))[:, None]
+        # counts beyond twice the columns add nothing
+        k = (s * (errors / units)).astype(np.int64) + np.arange(2 * width)
+        rest = units - errors - s + k
+        possible = (k <= np.minimum(s, errors)) & (rest >= 0)
+        parts = (k, errors - k, s - k, rest)
+        terms = chosen + log_all[s] + log_all[units - s]
+        terms = terms - sum(log_all[np.where(possible, part, 0)] for part in parts)
+        terms[~possible] = -np.inf
+        tails = np.logaddexp.accumulate(terms[:, ::-1], axis=1)[:, ::-1]
+        table[s[:, 0], 1:] = np.minimum(tails[:, 1:width], 0)
+    return table
+
+
+def tabulate_reach(table: Counts, rate: float, units: int) -> Counts:
+    """Return the least log tail of rules for at most half of the units, by excess squared over
+    size and share outside: up to each multiple of 1 / `REACH`."""
+    reach = np.zeros(int(REACH * _DEVIATIONS**2), dtype=np.float32)
+    half = units // 2
+    step = max(1, _CELLS // table.shape[1])
+    for first in range(1, half + 1, step):
+        s = np.arange(first, min(first + step, half + 1))[:, None]
+        excess = (s * rate).astype(np.int64) + np.arange(table.shape[1]) - s * rate
+        squares = REACH * np.maximum(excess, 0) ** 2 / (s * (1 - s / units))
+        places = np.minimum(squares, len(reach) - 1).astype(np.intp)
+        some = table[s[:, 0]]
+        np.minimum.at(reach, places, np.where(np.isfinite(some), some, 0))
+    return np.minimum.accumulate(reach)
+
+
+def look_up(table: Counts, rate: float, support: NDArray[Any], failures: NDArray[Any]) -> Counts:
+    """Return the log tails of the failures of rules with these numbers of units."""
+    width = table.shape[1]
+    rows = support.astype(np.int64)
+    columns = failures.astype(np.int64) - (rows * rate).astype(np.int64)
+    np.clip(columns, 0, width - 1, out=columns)
+    columns += rows * width
+    return np.asarray(table.ravel().take(columns))

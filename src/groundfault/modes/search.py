@@ -19,8 +19,13 @@ from numpy.typing import NDArray
 
 from groundfault.modes.bars import Bars
 from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, MIN_SUPPORT, MOST, TOP_VALUES
-from groundfault.modes.draws import list_subsets
-from groundfault.modes.kernels import find_hopeful, guarantee, search_triples, sum_pairs
+from groundfault.modes.kernels import (
+    find_hopeful,
+    guarantee,
+    list_subsets,
+    search_triples,
+    sum_pairs,
+)
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.strata import Strata
 from groundfault.stats import bits as bitset
