@@ -98,7 +98,7 @@ def test_every_command_with_an_outcome_has_the_one_option() -> None:
 def confirm(arguments: str, text: str | None = None) -> Result:
     return run(
         "label confirm answers.csv --id id --seed 3 --candidate \"de: lang = 'de'\" "
-        f"--no-ledger --limit 60 {arguments}",
+        f"--no-ledger --budget 60 {arguments}",
         text,
     )
 

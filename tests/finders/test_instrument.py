@@ -79,7 +79,7 @@ def test_a_confirmed_fault_of_the_instrument_leads_the_report():
     report = groundfault.audit(evidence(make_evidence()))
     sentence = Outline(report)
     assert sentence.groups[0].lead.name == "truncated"
-    assert "more frequent among answers that were cut off" in sentence.instrument
+    assert "more failures among answers that were cut off" in sentence.instrument
     assert "(truncated)" in sentence.instrument
     for text in (report.to_markdown(), report.to_html()):
         assert text.index("The grader may be at fault") < text.index("truncated holds")
