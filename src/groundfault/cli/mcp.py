@@ -21,6 +21,7 @@ from groundfault.cli.output import Result
 from groundfault.cli.reading import BAD, GOOD
 from groundfault.cli.settings import own_options
 from groundfault.errors import InputError, require_extra
+from groundfault.modes.mode import Mode
 from groundfault.readers.configurations import split_source
 from groundfault.render.page import Page
 
@@ -174,7 +175,7 @@ def _examine(name: str, look: bool, words: list[str], out: str | None) -> dict[s
     }
 
 
-def _describe(number: int, mode: Any) -> dict[str, object]:
+def _describe(number: int, mode: Mode) -> dict[str, object]:
     names = "meaning rule outcome n errors rate rate_outside interval".split()
     changed = {} if mode.change is None else {"change": mode.change.difference}
     p = max(mode.p_marginal, mode.p_conditional)
