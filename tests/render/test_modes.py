@@ -188,7 +188,7 @@ def test_everything_else_is_behind_why(plain: Report) -> None:
         "match no rule.",
         "A problem in 5% of the examples is found four times in five if at least 52% of them fail",
         "in 30% if 40%. Smaller problems may be missed.",
-        "Looked through: 23,000 rules over 2 columns.",
+        "Corrected for 23,000 possible rules over 2 columns.",
         "Findings: ",
         "Report: out.html",
     ]
@@ -219,7 +219,7 @@ def test_without_modes_it_says_what_one_would_have_needed(plain: Report) -> None
     for text in (flat(printed(report, why=True)), Page(html(report)).text, markdown(report)):
         assert "No failure mode was named." in text
         assert "A problem in 5% of the examples is found four times in five if at least 52%" in text
-        assert "Looked through: 23,000 rules" in text
+        assert "Corrected for 23,000 possible rules" in text
     assert Outline(report).headline == Outline(plain).headline
     # the headline that nothing can be reported says as much
     nothing = flat(printed(structs.replace(report, findings=())))
@@ -272,10 +272,10 @@ def test_rules_are_counted_over_all_kinds(plain: Report) -> None:
     ]
     search = make_search(classes=tuple(classes))
     text = flat(printed(structs.replace(plain, modes=(), mode_search=search), why=True))
-    assert "Looked through: 4 rules over" in text
+    assert "Corrected for 4 possible rules over" in text
     search = make_search(classes=(classes[0],))
     text = flat(printed(structs.replace(plain, modes=(), mode_search=search), why=True))
-    assert "Looked through: 1 rule over" in text
+    assert "Corrected for 1 possible rule over" in text
 
 
 def test_an_audit_of_some_rows_says_so(plain: Report) -> None:

@@ -259,7 +259,7 @@ def test_answer_comes_first_and_overlapping_findings_stand_under_their_lead(
         "Confirmed findings",
         "Figures",
     ]
-    order += ["What this audit could not have seen", "All candidates", "Hashes (SHA-256)"]
+    order += ["What this audit could have missed", "All candidates", "Hashes (SHA-256)"]
     places = [text.rindex(part) if part in order[2:] else text.index(part) for part in order]
     assert places == sorted(places)
 

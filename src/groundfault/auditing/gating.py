@@ -360,7 +360,7 @@ def _compare(pair: ReportPair, rule: Rule, note: str) -> _Verdict:
         elif since.p <= pair.level:
             verdict.new += (match,)
     if len(verdict.searches) < len(pair.now.outcomes):
-        counts = "candidates were compared by their counts, and no other rule was looked through"
+        counts = "candidates were compared by their counts, and no other rule was searched"
         reasons = (f"{counts}: {why}" for why in pair.explain_counts())
         verdict.notes += (*_note_judges(pair.now, pair.then), *reasons)
     elif any(search.like_for_like for search in verdict.searches.values()):

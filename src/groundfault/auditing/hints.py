@@ -141,7 +141,8 @@ def _about_logs(results: AuditResults) -> Iterator[str]:
 def _about_copies(results: AuditResults) -> Iterator[str]:
     evidence = results.audit.evidence
     examples, ids = evidence.without_clusters().unit_count, evidence.roles.id
-    if examples > evidence.unit_count and evidence.clusters is not None:
+    left = evidence.unit_count
+    if examples > left and evidence.clusters is not None:
         # the audit of a case takes no --group: the case fixed its units when it was begun
         overrule = (
             ""
@@ -149,9 +150,8 @@ def _about_copies(results: AuditResults) -> Iterator[str]:
             else f"; if they are no copies, add --group {ids} (of a case, to case new)"
         )
         yield (
-            f"{examples - evidence.unit_count} of {examples} examples repeat another one, exactly "
-            f"or nearly, under a new id: copies count once, so {evidence.unit_count} examples are "
-            f"left{overrule}"
+            f"{examples - left:,} of {examples:,} examples repeat another one, exactly or nearly, "
+            f"under a new id: copies count once, so {left:,} examples are left{overrule}"
         )
 
 

@@ -92,9 +92,7 @@ def make_page(report: Report) -> Page:
         Section("Figures", draw_safely("the figures", partial(figures, report)), anchor="figures"),
         Section.of(tables.too_small(report), audit_words.TOO_SMALL, anchor="too-small"),
         Section.of(tables.screened(report), audit_words.UNCONFIRMED, anchor="screened"),
-        Section(
-            "What this audit could not have seen", _list_limits(outline, modes), anchor="limits"
-        ),
+        Section("What this audit could have missed", _list_limits(outline, modes), anchor="limits"),
         _make_full_section(outline),
         Section(
             "Manifest",

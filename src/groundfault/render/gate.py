@@ -36,9 +36,7 @@ def headline(gate: Gate, trends: Sequence[Trend] = ()) -> str:
     if gate.blind:
         known = gate.detectable is not None
         found = f"differences from {words.bare(gate.detectable)}" if known else "no difference"
-        why.append(
-            words.clean(gate.uniform) or f"the audit could not have seen enough (it finds {found})"
-        )
+        why.append(words.clean(gate.uniform) or f"the audit is too small (it finds {found})")
     if why:
         return f"Gate failed: {' and '.join(why)}"
     rest = f" ({_count(gate.uncompared)} could not be compared)" if gate.uncompared else ""
@@ -144,7 +142,7 @@ def junit(gate: Gate, trends: Sequence[Trend] = ()) -> str:
     """Write the gate as JUnit XML: a test for each match and trend, and one for the whole gate.
 
     New or growing modes fail; known ones pass; modes that could not be compared are skipped. The
-    last test fails where the audit could not have seen enough.
+    last test fails where the audit is too small.
 
     Parameters
     ----------

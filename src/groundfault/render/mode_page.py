@@ -186,7 +186,7 @@ def list_deciding(report: Report) -> tuple[Statement, ...]:
 
 
 def list_search(outline: ModeOutline) -> Iterator[Content]:
-    """Yield the rules looked through, and the failure rate that a rule needed to be named."""
+    """Yield the possible rules, and the failure rate that a rule needed to be named."""
     search = outline.search
     unit = f"{outline.report.unit}s"
     needed = {"Failure rate" if outline.changes is None else "Rise of failures": search.detectable}
@@ -199,7 +199,7 @@ def list_search(outline: ModeOutline) -> Iterator[Content]:
     )
     kinds = NAMES | SETS
     classes = tabulate(
-        "Rules looked through",
+        "Possible rules",
         search.classes,
         Words("Kind", lambda c: words.capital(kinds.get(c.name, c.name))),
         Number("Rules", lambda c: format_count(c.rules)),

@@ -238,13 +238,13 @@ class ModeOutline:
 
     @property
     def breadth(self) -> str:
-        """Return how many rules of which kinds were looked through."""
+        """Return how many rules share the error level, also those that no search came by."""
         classes = self.search.classes
         if not classes:
-            return "No rule could be looked through."
+            return "No rule is possible."
         total, columns = sum(c.rules for c in classes), len(self.search.columns)
-        rules = f"{format_count(total)} rule{'s' * (total != 1)}"
-        return f"Looked through: {rules} over {words.plural(columns, 'column')}."
+        rules = f"{format_count(total)} possible rule{'s' * (total != 1)}"
+        return f"Corrected for {rules} over {words.plural(columns, 'column')}."
 
     @property
     def power(self) -> str:

@@ -85,7 +85,7 @@ class HoldoutState:
         if self.sealed:
             return "Sealed"
         if not self.holds_out:
-            return "Audited" if self.fresh else "Nothing held out"
+            return "Audited" if self.fresh else "No holdout"
         if not self.recorded:
             return "No ledger"
         return f"Opened {len(self.openings)}×" if self.openings else "Opened, not in this ledger"
