@@ -67,7 +67,7 @@ def test_a_blind_audit_is_a_failed_test(blind: bool) -> None:
 
 def test_a_gate_that_finds_no_difference_at_all_says_so() -> None:
     gate = replace(GATE, new=(), blind=True, detectable=None)
-    assert headline(gate).endswith("seen enough (it finds no difference)")
+    assert headline(gate).endswith("too small (it finds no difference)")
     assert headline(replace(gate, detectable=0.12)).endswith(
         "(it finds differences from 12 points)"
     )
