@@ -238,7 +238,11 @@ class Outline:
         units = words.count(report.n)
         if report.n_holdout:
             units += f" ({words.count(report.n_holdout)} held out)"
-        answers = words.count(report.rows) * (report.rows != report.n)
+        answers, roles = words.count(report.rows) * (report.rows != report.n), report.manifest.roles
+        several = len(report.outcomes) > 1 or report.manifest.compare or roles.repeat or roles.group
+        if answers and not several:
+            copies = report.rows - report.n
+            answers += f" ({words.count(copies)} {'copy' if copies == 1 else 'copies'})"
         unscored = ((n, words.STATUSES.get(s, s)) for s, n in report.statuses.items() if n)
         rest = ", ".join(f"{words.count(n)} {s}" for n, s in unscored if s != Status.SCORED)
         facts = (
