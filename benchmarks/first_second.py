@@ -32,6 +32,8 @@ REFERENCE = ["-c", "import polars"]
 def measure(words: list[str], folder: Path, cache: Path) -> float:
     """Seconds of the processor that a process of Python takes."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "GROUNDFAULT_LEDGER": "off"}
+    # an installation holds what Python compiled
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
         [sys.executable, *words], cwd=folder, env=environment, check=True, capture_output=True

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 import tomllib
 import unicodedata
-from collections import Counter
-from collections.abc import Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from groundfault.base.reading import read_beside
@@ -141,13 +142,16 @@ def _label_by_all_words(
     return result
 
 
-def _count_words(texts: Sequence[Set[str]], labels: Sequence[str]) -> dict[str, Counter[str]]:
+def _count_words(
+    texts: Sequence[Set[str]], labels: Sequence[str]
+) -> Mapping[str, Mapping[str, int]]:
     """Return for each word the texts that have it, by their language."""
-    counts: dict[str, Counter[str]] = {}
-    for words, label in zip(texts, labels, strict=True):
-        for word in words:
+    counts: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for label in set(labels):
+        of_label = (words for words, one in zip(texts, labels, strict=True) if one == label)
+        for word, n in Counter(chain.from_iterable(of_label)).items():
             if not word.isdigit():
-                counts.setdefault(word, Counter())[label] += 1
+                counts[word][label] = n
     return counts
 
 
@@ -155,7 +159,7 @@ def _choose_words(
     texts: Sequence[Set[str]],
     labels: Sequence[str],
     code: str,
-    counts: dict[str, Counter[str]],
+    counts: Mapping[str, Mapping[str, int]],
 ) -> tuple[str, ...]:
     """Return a few words so that nearly every text of a language has one, and few others do."""
     homes = list_function_words()

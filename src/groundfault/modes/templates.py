@@ -131,7 +131,7 @@ def _mask(words: Skeleton, rare: Set[str], numbers: Set[str]) -> Skeleton:
         NUMBER
         if word.isdigit() or word in numbers
         else SLOT
-        if word in rare or any(letter.isdigit() for letter in word)
+        if word in rare or (not word.isalpha() and any(map(str.isdigit, word)))
         else word
         for word in words
     )
@@ -139,9 +139,8 @@ def _mask(words: Skeleton, rare: Set[str], numbers: Set[str]) -> Skeleton:
 
 def _collapse(words: Skeleton) -> Skeleton:
     """Return several slots in a row as one."""
-    return tuple(
-        word for i, word in enumerate(words) if _is_fixed(word) or i == 0 or words[i - 1] != word
-    )
+    pairs = zip(words, ("", *words), strict=False)
+    return tuple(word for word, before in pairs if word != before or _is_fixed(word))
 
 
 def _is_fixed(word: str) -> bool:

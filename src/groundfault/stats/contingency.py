@@ -26,6 +26,7 @@ LOG_FLOOR = math.log(1e-30)
 # atoms further out weigh less than `LOG_FLOOR` together, also for skewed distributions
 _DEVIATIONS = 12.0
 _ATOMS = 48  # and so many more, for strata where the deviation is below one
+_HELD = 1 << 16  # products that are held at once: of more, the loop over rows takes no longer
 # this many tails in one process take as long without a compiler as loading and compiling; both
 # ways agree to the last bit
 _WORTH_COMPILING = 20_000
@@ -515,10 +516,16 @@ def _list_atoms(on: int, errors: int, size: int, low: int, high: int) -> tuple[i
 
 
 def _convolve(a: Floats, b: Floats) -> Floats:
-    out = np.zeros(len(a) + len(b) - 1)
-    for i, weight in enumerate(a.tolist()):
-        out[i : i + len(b)] += weight * b
-    return out
+    width = len(a) + len(b) - 1
+    if len(a) * width > _HELD:
+        out = np.zeros(width)
+        for i, weight in enumerate(a.tolist()):
+            out[i : i + len(b)] += weight * b
+        return out
+    # each row begins one place further; rows are added in turn, as the loop adds
+    rows = np.zeros((len(a), width + 1))
+    np.multiply(a[:, None], b, out=rows[:, : len(b)])
+    return np.asarray(rows.ravel()[: len(a) * width].reshape(len(a), width).sum(axis=0))
 
 
 def log_tail_of_losses(
