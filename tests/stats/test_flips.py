@@ -152,3 +152,23 @@ def test_batches_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> No
     parts = flips.max_t(bits.pack(on), changes, 300, np.random.default_rng(0))
     # other draws of signs where batches differ, the same distribution
     assert np.abs(whole - parts).max() < 0.12
+
+
+def test_columns_whose_mix_changes_together_are_no_change() -> None:
+    """A cell of two columns fails more and becomes twice as frequent; no column does by itself."""
+    deviates = []
+    for seed in range(24):
+        rng = np.random.default_rng([seed, 5])
+        topic, lang = rng.integers(0, 6, 1600), rng.integers(0, 4, 1600)
+        second = np.arange(1600) >= 800
+        away, back = (np.flatnonzero(second & (topic == i) & (lang == i - 2)) for i in (2, 3))
+        moved = min(len(away), len(back))
+        lang[away[:moved]], lang[back[:moved]] = 1, 0
+        cell = (topic == 2) & (lang == 1)
+        on = np.array([*(topic == i for i in range(6)), *(lang == i for i in range(4))])
+        losses = (rng.random(1600) < np.where(cell, 0.6, 0.12)).astype(float)
+        samples = flips.Samples(on, losses, second, rng)
+        spread = np.sqrt(samples.variance[cell].sum())
+        deviates.append(samples.changes[cell].sum() / spread)
+    # conditions of one column alone leave a mean of 1.2
+    assert abs(np.mean(deviates)) < 0.8

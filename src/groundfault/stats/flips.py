@@ -49,6 +49,8 @@ counts as the run's name or date: of 50 similar units, two would be of the other
 compare with."""
 _MOST = 500
 """Number of conditions to predict rates from: the ones that divide the examples most evenly."""
+_PAIRS = 50
+"""Most pairs of conditions beside them: cuts next to each other make many of one cell."""
 
 
 def max_t(
@@ -347,6 +349,9 @@ class Samples:
         rows = on[np.sort(order[:_MOST])].astype(np.float32)
         fold, run = rng.permutation(len(losses)) % _FOLDS, second.astype(np.float64)
         usual, chance = _predict(rows, np.stack([losses, run]), fold)
+        pairs = _find_pairs(rows, run - chance)
+        if len(pairs):
+            usual, chance = _predict(np.concatenate([rows, pairs]), np.stack([losses, run]), fold)
         known = 1 - np.mean((run - chance) ** 2) / max(run.var(), 1e-9)
         self.home = np.zeros(len(losses), dtype=np.int64)
         if known >= _LEAST:
@@ -399,6 +404,17 @@ class Samples:
             mixed[np.argsort(self.home + rng.random(len(run)))] = run
             column[:] = self.weigh(mixed)
         return drawn
+
+
+def _find_pairs(rows: NDArray[np.float32], rest: Floats) -> NDArray[np.float32]:
+    """Return pairs of conditions that became more or less frequent than each of the two tells."""
+    of_rest = rows * rest.astype(np.float32)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.abs(np.triu(of_rest @ rows.T, 1)) / np.sqrt(of_rest @ of_rest.T)
+    # the largest of so many by chance
+    i, j = np.nonzero(z > math.sqrt(2 * math.log(max(2, len(rows)) ** 2 / 2)))
+    best = np.argsort(-z[i, j], kind="stable")[:_PAIRS]
+    return np.asarray(rows[i[best]] * rows[j[best]])
 
 
 def _predict(rows: NDArray[np.float32], targets: Floats, fold: NDArray[np.int64]) -> Floats:
