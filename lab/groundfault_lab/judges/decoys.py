@@ -25,7 +25,7 @@ from groundfault.stats.contingency import ContingencyTables
 _CONTROLS = 10_000  # hash controls in all: a floor at q = .1 of 200 candidates rests on 500 of them
 _RIDGE = 1e-3  # added to the variance of a candidate, so that near copies have an inverse
 _NEIGHBOURS = 20  # features of a feature model: the most correlated ones; more overfit 100 units
-_SWEEPS = 2  # over the gaps of knockoffs: eight sweeps found no more (.81 and .82 on the card)
+_SWEEPS = 2  # over the gaps of knockoffs: eight sweeps found no more (.81 and .82 of 200 causes)
 _STEPS = 8  # Newton steps of a logistic regression, which has converged by then
 _PENALTY = 1.0  # of its coefficients: one unit of evidence against each
 
