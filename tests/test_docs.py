@@ -298,6 +298,9 @@ def test_how_to_pages_run(page: Path, desk: Path, answers: bytes) -> None:
     (desk / "answers.csv").write_bytes(answers)
     if page == CHAT_MODEL:  # its readers copy this file
         shutil.copy(ROOT / "tests" / "fixtures" / "smollm2" / "answers.parquet", "smollm2.parquet")
+    if page.stem in WITH_CLIENTS:  # its readers have an export of Langfuse
+        score = load(ROOT / "tests" / "exports" / "test_server_scores.py").langfuse_score
+        Path("scores.json").write_text(json.dumps([score(number) for number in range(200)]))
     run(page)
 
 
@@ -448,13 +451,12 @@ def test_commands_that_a_page_shows_exist_with_their_options(page: Path) -> None
 
 
 # lines that ask a language model, a person, a server or another machine, or go on from such a
-# line or another block; the demo and `label plan` run for other pages, exports of Langfuse in
-# tests/exports
+# line or another block; the demo and `label plan` run for other pages
 NOT_ALONE = re.compile(
     r"openai/|hf/|inspect/|replay:|ask|browser|--reviewer|--coder|--agreement|postgresql"
     r"|described/|bank/ --samples"
     r"|^(open|mcp|demo|completion|label (plan|status|report)|lab (study|calibrate|anchor))"
-    r"|^verify (groundfault-demo|certificate)|scores\.json"
+    r"|^verify (groundfault-demo|certificate)"
 )
 GUIDES = [
     page
