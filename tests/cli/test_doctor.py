@@ -31,6 +31,15 @@ def test_every_extra_says_what_it_adds() -> None:
     assert set(EXTRAS) - OURS <= set(doctor.TEXTS)
 
 
+@pytest.mark.parametrize("folder", ["lab", "studies"])
+def test_the_distributions_beside_have_the_same_version(folder: str) -> None:
+    text = (ROOT / folder / "pyproject.toml").read_text(encoding="utf-8")
+    beside = tomllib.loads(text)["project"]
+    assert beside["version"] == PROJECT["version"]
+    ours = [need for need in beside["dependencies"] if need.startswith("groundfault")]
+    assert {need.partition("==")[2] for need in ours} == {PROJECT["version"]}
+
+
 def test_doctor_says_what_is_installed_and_what_is_not(tmp_path: Path) -> None:
     ending = run_program("doctor", "--json", "-", folder=tmp_path)
     assert ending.status == 0, ending.errors
