@@ -401,7 +401,7 @@ def test_import_audit_and_verify_from_the_shell(desk: Path):
     assert "400 rows from 1 log; 400 examples" in imported.output
     code, out = run_command("audit", "evidence", "--no-ledger", "--out", "report")
     assert code == 0, out
-    assert "1 failure mode covers 78% of the failures" in out
+    assert "1 failure mode covers 82% of the failures" in out
     # in this process: each start costs two seconds
     for words in ("verify report", "audit a.parquet --no-ledger --out direct", "verify direct"):
         end = run_program(*words.split())
