@@ -50,10 +50,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_plan_names_the_command_that_begins_it(place: Path) -> None:
     plan = "case", "plan", place / "case", "--lift", 0.9
     can = run(*plan, "--budget", 60, "--runs", 10).output
-    assert "60 labels can confirm 1 mode with a power of 80%" in can
+    assert "60 labels confirm 1 mode in at least 80% of up to" in can
     assert f"label confirm --case {place / 'case'} --mode 1 --budget 60 --label file" in can
     cannot = run(*plan, "--budget", 3, "--runs", 2).output
-    assert "can confirm no mode" in cannot
+    assert "3 labels confirm no mode in at least 80% of up to" in cannot
     assert "not mode 1: 0% alone" in cannot
 
 

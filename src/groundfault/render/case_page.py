@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from groundfault.render.page import Line
 
 _SELECTED = (
-    "Modes were selected for their failures, so the rates of the audit lie too far apart on "
-    "average; those of the labels do not depend on that selection."
+    "The audit chose the modes because they fail, so its rates look worse than they are; the rates "
+    "on fresh labels do not depend on that choice."
 )
 
 _STANDINGS = {
@@ -56,7 +56,7 @@ _FRESH = {
 }
 _TRUST = {
     "kept apart": (
-        "Fresh rows are a random part of the table, so what holds of them holds of rows like these."
+        "Fresh rows are a random part of the table, so a confirmation covers all rows like these."
     ),
     "without an outcome": (
         "Fresh rows are those that had no outcome: what is confirmed holds of them, and of other "
@@ -219,15 +219,14 @@ def _describe_levels(summary: CaseSummary) -> Iterator[str]:
     }
     whole = words.level(words.decimal(settings.alpha))
     yield (
-        "Audit: the chance that any mode fails no more often inside than outside is at most "
-        f"{levels['audit']}, if units are independent. Confirmation: the chance that any mode is "
-        "confirmed that has nothing to do with failing among the fresh units is at most "
-        f"{levels['confirm']}, whichever modes were chosen and whenever one stops, if the audit "
-        f"cannot have used their outcomes: {_FRESH[settings.freshness]}. Other words: the chance "
-        f"of any false statement is at most {levels['probe']} by answers, and {levels['review']} "
-        "by errors that people confirmed, if tasks of a pair could be swapped where a mode has "
-        "nothing to do with failing, and wordings where they do nothing. The whole case: the "
-        f"chance of any false statement is at most {whole}, the sum of all."
+        f"The chance of any false statement in this case is at most {whole}, summed over steps. "
+        f"Audit: the chance of a false mode is at most {levels['audit']}, if units are "
+        "independent. Confirmation: the chance of confirming a mode unrelated to failing is "
+        f"at most {levels['confirm']}, for any choice of modes and whenever you stop, if the "
+        f"audit could not use the fresh outcomes: {_FRESH[settings.freshness]}. Other words: the "
+        f"chance of a false statement is at most {levels['probe']} by answers and "
+        f"{levels['review']} by reviewed errors, if tasks of a pair, and wordings, can be swapped "
+        "where they make no difference."
     )
     if settings.models:
         yield (
@@ -289,9 +288,8 @@ def _describe_forecast(summary: CaseSummary, forecast: Forecast, case: Case) -> 
     return (
         Code(_name_label_command(case)),
         f" ({verb} it) costs at most {words.plural(forecast.limit, 'label')}. In {forecast.runs} "
-        "simulated runs from no label on, at the rates of the audit, which are too far apart on "
-        f"average, half took up to {words.plural(forecast.median, 'label')}, and "
-        f"confirmed were: {likely}.",
+        "simulations from no label on, at the rates of the audit, which look worse than they are, "
+        f"half needed up to {words.plural(forecast.median, 'label')}. Confirmed: {likely}.",
     )
 
 
@@ -322,9 +320,9 @@ def describe_plan(plan: BudgetPlan, case: Case) -> Iterator[str]:
         else f"more often by {100 * plan.lift:g} points"
     )
     yield (
-        f"{words.plural(plan.budget, 'label')} can confirm {can} with a power of "
-        f"{words.rate(POWER)}, if units inside modes fail {inside}, and those in none at "
-        f"{rates} (simulated, in up to {plan.runs} runs):"
+        f"{words.plural(plan.budget, 'label')} confirm {can} in at least {words.rate(POWER)} of up "
+        f"to {plan.runs} simulations in which units inside modes fail {inside}, and others at "
+        f"{rates}:"
     )
     for number, share in plan.powers.items():
         yield f"  mode {number}: {words.rate(share)}"
