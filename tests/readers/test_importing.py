@@ -348,6 +348,9 @@ def test_sources_are_files_folders_and_patterns(desk: Path):
     Path("x.txt").write_text("words")
     with pytest.raises(InputError, match="is not a log of a known tool"):
         Evidence.from_logs("x.txt")
+    Path("t.csv").write_text("id,f1,error\na,0.3,0\nb,0.2,1\nc,0.4,1\n")
+    with pytest.raises(InputError, match=r"audit t.csv --id id --outcome error"):
+        Evidence.from_logs("t.csv")
     with pytest.raises(PlanError, match="no reader is named 'x'"):
         Evidence.from_logs("runs", reader="x")
     with pytest.raises(InputError, match="is no log of inspect"):

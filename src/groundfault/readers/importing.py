@@ -410,11 +410,13 @@ def _advise_table(*sources: str | Path) -> str:
     # a whole command, since import has no --outcome
     names = " ".join(quote(str(source)) for source in sources)
     try:
-        columns = read_table(sources[0])[0].columns
+        table = read_table(sources[0])[0]
     except InputError:
-        columns = []
+        table = pl.DataFrame()
+    columns = table.columns
     ids = [c for c in columns if names_a_thing(c)] or ["COL"] * (not columns)
     told = [c for c in columns if means_pass(c) is not None]
+    told.sort(key=lambda name: table[name].n_unique() > 2)  # before a column that is named f1
     told = told or [c for c in columns if names_outcome(c) or c.lower() in OUTCOMES]
     flags = "".join(f" --id {quote(name)}" for name in ids[:1])
     asked = "" if told or not columns else f", where COL is one of {', '.join(columns[:12])}"
