@@ -68,12 +68,15 @@ class Marks:
             return cls.of(evidence.without_clusters(), library).take(find_cluster_leaders(evidence))
         table = add_fitted_columns(evidence.frame, library)
         rows, valid, empties, unusable = [], [], [], []
+        # rows are in the order of keys, units in that of names, so positions are looked up
+        alone = len(evidence) == evidence.unit_count
+        home = np.argsort(evidence.unit_index) if alone else None
         # packed batch by batch: booleans of all candidates at once would need eight times the
         # memory
         for start in range(0, len(library), _BATCH):
             batch = library.candidates[start : start + _BATCH]
             for candidate, column in zip(batch, _evaluate(table, batch), strict=True):
-                on, defined, empty, reason = _unit_values(evidence, candidate, column)
+                on, defined, empty, reason = _unit_values(evidence, candidate, column, home)
                 rows.append(bitset.pack(on[None]))
                 valid.append(None if defined is None else bitset.pack(defined[None]))
                 empties.append(None if empty is None else bitset.pack(empty[None]))
@@ -419,10 +422,10 @@ def _boolean(column: pl.Series, candidate: Candidate, rows: int) -> pl.Series:
 
 
 def _unit_values(
-    evidence: Evidence, candidate: Candidate, column: pl.Series
+    evidence: Evidence, candidate: Candidate, column: pl.Series, home: Places | None
 ) -> tuple[Bools, Bools | None, Bools | None, str]:
     """Return a candidate's value on each unit, where it is defined, where it is empty, and the
-    reason if it is untestable."""
+    reason if it is untestable. ``home`` has the row of each unit, if each has one row."""
     missing = column.is_null()
     reason = ""
     defined = empty = None
@@ -434,10 +437,7 @@ def _unit_values(
             defined = ~missing.to_numpy()
         column = column.fill_null(False)
     on = column.to_numpy()
-    if len(evidence) == evidence.unit_count:
-        # rows are in the order of keys, units in that of names, so positions are looked up
-        home = np.empty(len(evidence), dtype=np.intp)
-        home[evidence.unit_index] = np.arange(len(evidence))
+    if home is not None:
         here, gaps = (None if rows is None else rows[home] for rows in (defined, empty))
         return on[home], here, gaps, reason
     index, count = evidence.unit_index, evidence.unit_count

@@ -87,9 +87,10 @@ class RuleLanguage:
         self._count_rules()
 
     def _join_pairs(self) -> None:
-        plain, others = self.bits[self.plain], self.bits[self.others]
-        self.pair_support = bitset.count_and(plain, plain)
-        self.mixed_support = bitset.count_and(plain, others)
+        # copies, which every pass of the search reads
+        self.plain_bits, self.other_bits = self.bits[self.plain], self.bits[self.others]
+        self.pair_support = bitset.count_and(self.plain_bits, self.plain_bits)
+        self.mixed_support = bitset.count_and(self.plain_bits, self.other_bits)
         self.pairs = self._allow(self.pair_support, self.plain, self.plain)
         self.pairs[np.tri(len(self.plain), dtype=np.bool_)] = False
         self.mixed = self._allow(self.mixed_support, self.plain, self.others)
@@ -118,7 +119,7 @@ class RuleLanguage:
         p = self.triple_places
         joined = self.pairs[np.ix_(p, p)]
         self.triple_pairs = joined | joined.T
-        self.triple_bits = self.bits[self.plain[p]]
+        self.triple_bits = self.plain_bits[p]
         self.triple_support = self.pair_support[np.ix_(p, p)]
 
     @cached_property

@@ -107,12 +107,11 @@ def search_inside(bars: Bars, strata: Strata) -> list[RuleProposal]:
     proposals = []
     # of thousands of contexts, a copy takes as much memory as all else
     every = slice(None) if len(contexts) == len(language.plain) else language.contexts
-    for places, allowed, support in (
-        (language.plain, language.pairs_in_contexts, language.pair_support[every]),
-        (language.others, language.mixed[every], language.mixed_support[every]),
-    ):
-        rows = (language.bits[contexts], language.bits[places])
-        for i, j, score in _find_pairs(*rows, allowed, z, strata, TOP, support, rate):
+    bits = language.plain_bits if len(contexts) == len(language.plain) else language.bits[contexts]
+    plain = language.plain_bits, language.pairs_in_contexts, language.pair_support[every]
+    others = language.other_bits, language.mixed[every], language.mixed_support[every]
+    for places, (rows, allowed, support) in ((language.plain, plain), (language.others, others)):
+        for i, j, score in _find_pairs(bits, rows, allowed, z, strata, TOP, support, rate):
             rule = ModeRule(((int(contexts[i]),), (int(places[j]),)), "inside")
             proposals.append(RuleProposal(rule, language.mask(rule), score))
     return sorted(proposals, key=lambda p: -p.score)
@@ -157,7 +156,7 @@ def _search_all(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
     yield from _search_singles(bars, strata)
     if language.depth < 2:
         return
-    bits, words = language.bits[plain], language.bits[language.others]
+    bits, words = language.plain_bits, language.other_bits
     z, support = _z(bars, "pair"), language.pair_support
     best = _find_pairs(bits, bits, language.pairs, z, strata, 2 * TOP, support, upper=True)
     yield from _list_pairs(plain, plain, best, "pair")
@@ -261,8 +260,8 @@ def _search_sets(bars: Bars, strata: Strata, pairs: list[tuple[int, int]]) -> It
         values, family = language.bits[plain[places]], language.family[plain[places[0]]]
         whole = strata.count_new(values)
         contexts = np.flatnonzero(language.family[plain] != family)
-        support = language.pair_support[np.ix_(contexts, places)]
-        inner = _sum(language.bits[plain[contexts]], values, strata, support)
+        support = language.pair_support[:, places]
+        inner = _sum(language.plain_bits, values, strata, support)[:, contexts]
         for context, some in _search_family(bars, inner, whole, places, "set", spread):
             yield ModeRule(((int(plain[contexts[context]]),), some), "set")
         apart = [p for p in pairs if family not in language.family[plain[list(p)]]]
