@@ -10,7 +10,7 @@ from collections import namedtuple
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -76,6 +76,11 @@ class DatabaseTable:
             yield f"PRAGMA user_version = {self.layout}"
 
 
+@cache  # making a class takes longer than most statements
+def _make_row(columns: tuple[str, ...]) -> Any:
+    return namedtuple("Row", columns)
+
+
 class Connection:
     """A connection to either kind of database, by the same statements."""
 
@@ -89,7 +94,7 @@ class Connection:
         cursor = self._raw.execute(statement, values)
         if cursor.description is None:
             return iter(())
-        row = namedtuple("Row", [column[0] for column in cursor.description])  # type: ignore[misc]
+        row = _make_row(tuple(column[0] for column in cursor.description))
         return map(row._make, cursor)
 
     def insert(self, table: DatabaseTable, entry: Mapping[str, object]) -> None:
