@@ -63,16 +63,19 @@ def test_tails_of_signs_are_binomial(n: int) -> None:
                 assert value == pytest.approx(exact if counts else 0.0, abs=1e-5)
 
 
-def test_two_runs_of_one_noisy_model_keep_the_level() -> None:
+# worlds, and the most false ones: more happen in 1 % of draws at .10
+@pytest.mark.parametrize(
+    ("worlds", "most"), [(30, 7), pytest.param(60, 12, marks=pytest.mark.slow)]
+)
+def test_two_runs_of_one_noisy_model_keep_the_level(worlds: int, most: int) -> None:
     """Of unequal difficulty: most changes are where items are neither easy nor hopeless."""
     rng = np.random.default_rng(0)
     false = 0
-    for _ in range(60):
+    for _ in range(worlds):
         table = make_table(rng, 500)
         rate = np.where(table["vip"].to_numpy(), 0.4, rng.beta(0.5, 2.0, 500))
         false += says_worse(table, run_twice(rng, rate, rate))
-    # 13 or more of 60 happen in 1 % of draws at .10
-    assert false <= 12
+    assert false <= most
 
 
 def test_tags_that_go_together_only_where_it_got_worse_keep_the_level() -> None:
@@ -277,18 +280,21 @@ def draw_mix(rng: np.random.Generator, n: int, billing: float) -> tuple[pl.DataF
     return table, 0.1 + hard + table["words"].to_numpy() / 3000
 
 
+# worlds, and the most false ones: more happen in 1.1 and 1.5 % of draws at .10
+# 20 worlds notice a level of .4 in 87 of 100 runs, the 40 of every night one of .3 in 89
+@pytest.mark.parametrize(("worlds", "most"), [(20, 5), pytest.param(40, 8, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("billing", [0.2, 0.5])
-def test_another_mix_of_examples_is_no_change(billing: float) -> None:
+def test_another_mix_of_examples_is_no_change(billing: float, worlds: int, most: int) -> None:
     rng = np.random.default_rng(3)
     false = raw = 0
-    for _ in range(40):
+    for _ in range(worlds):
         (then, rates), (now, rates_now) = draw_mix(rng, 400, 0.2), draw_mix(rng, 400, billing)
         losses = [(rng.random(400) < rate).astype(float) for rate in (rates, rates_now)]
         false += says_worse(*stack([then, now], losses))
         raw += bool(losses[1].mean() - losses[0].mean() > 0.05)
-    # 9 or more of 40 happen in 1.5 % of draws at .10; the mix alone raises failures in nearly all
-    assert false <= 8
-    assert raw >= 35 or billing == 0.2
+    assert false <= most
+    # the mix alone raises failures in nearly all
+    assert raw >= 0.85 * worlds or billing == 0.2
 
 
 def test_a_regression_between_different_examples_is_named() -> None:
