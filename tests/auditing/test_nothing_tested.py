@@ -15,7 +15,7 @@ from commands import run_program
 UNITS = 200
 # what no rule can be made of, by the reason
 COLUMNS = {
-    "code": ("ids, codes", [f"u{i}" for i in range(UNITS)]),
+    "code": ("ids or rare values", [f"u{i}" for i in range(UNITS)]),
     "same": ("at most one value", ["a"] * UNITS),
     "empty": ("at most one value", [None] * UNITS),
     "rare": ("too few or nearly all", ["b", *["a"] * (UNITS - 1)]),

@@ -62,7 +62,7 @@ def test_scores_of_langfuse_name_the_traces_of_a_mode(tmp_path: Path) -> None:
     lines = write_lines("langfuse", tmp_path)
     inside = [line for line in lines if line["name"] == MODE]
     assert {line["trace_id"] for line in inside} == {f"t{n}" for n in range(0, 200, 4)}
-    assert all("inside 40/50" in line["comment"] for line in inside)
+    assert all("(40 of 50)" in line["comment"] for line in inside)
     assert len({line["score_id"] for line in lines}) == len(lines)
     first = (tmp_path / "lines.jsonl").read_text()
     export(tmp_path / "report", "langfuse", tmp_path / "lines.jsonl")
