@@ -8,17 +8,20 @@ https://doi.org/10.1162/tacl_a_00617."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from groundfault.auditing.flow import audit
 from groundfault.auditing.preparation import start_audit
 from groundfault.base.long_work import Progress, listener
 from groundfault.core.finding import Finding
+from groundfault.render.words import plural
 from groundfault_lab.slicing.sliceline import ScoredSlice, SliceLine
 from groundfault_studies import discover, improve, janus_audits, leaderboard
 from groundfault_studies.janus_audits import JanusAudit
+from groundfault_studies.resuming import resume_tables
 from groundfault_studies.shared_folder import find_shared
 from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
 
@@ -85,7 +88,7 @@ def study(
     quick : bool
         Fewer of both: to see that it runs, not for conclusions.
     keep : path, optional
-        File of the leaderboard's runs that are done, to go on from.
+        File of what is done; a study that was interrupted goes on from there.
     progress : callable, optional
 
     Raises
@@ -104,20 +107,24 @@ def study(
         if folder.is_dir()
         else (f"what needs the data in {folder}: name their folder with --shared",)
     )
+    place = Path(keep) if keep else None
     if judge:
-        place = Path(keep) if keep else None
         tables = leaderboard.tables(folder / "real", judge, replicates, place, progress)
         settings = {"judge": judge, "replicates": replicates, "splits": leaderboard.SPLITS}
         return PaperStudy(
             "leaderboard", "Leaderboard of slice finders", SOURCE, settings, tables, lacking
         )
     title = "Slice finders in two papers' tables"
-    discovery = discover.study(folder, seeds=seeds, progress=progress)
-    tables = (
-        *of_janus(folder, progress),
-        *discovery.tables,
-        *improve.act_tables(folder / "real", seeds, progress),
-    )
+    discovery = discover.study(shared, seeds=seeds, keep=place, progress=progress)
+    about = "texts too" if (folder / "real").is_dir() else "no texts"
+    todo: dict[str, Callable[[], tuple[PaperTable, ...]]] = {
+        f"tables of Janus, {about}": partial(of_janus, folder, progress),
+        f"rejecting and relabelling, {plural(seeds, 'seed')}, {about}": partial(
+            improve.act_tables, folder / "real", seeds, progress
+        ),
+    }
+    first, second, *acts = resume_tables(todo, place, progress)
+    tables = (first, second, *discovery.tables, *acts)
     return PaperStudy(
         "finders", title, SOURCE, {"seeds": seeds}, tables, lacking, discovery.figures
     )

@@ -87,24 +87,27 @@ def resume_rounds(
 
 
 def resume_tables(
-    todo: Mapping[str, Callable[[], PaperTable]], keep: Path | None, progress: Progress
+    todo: Mapping[str, Callable[[], PaperTable | tuple[PaperTable, ...]]],
+    keep: Path | None,
+    progress: Progress,
 ) -> tuple[PaperTable, ...]:
-    """`resume_parts` of which each is a table.
+    """`resume_parts` of which each is a table, or several.
 
     Parameters
     ----------
     todo : mapping of str to callable
-        What makes each table, by a name that says everything it depends on.
+        What makes each part, by a name that says everything it depends on.
     keep : path, optional
     progress : callable
     """
     parts = {name: (make,) for name, make in todo.items()}
-    rows = resume_parts(parts, _store_table, keep, 1, progress)
+    rows = resume_parts(parts, _store_tables, keep, 1, progress)
     return tuple(msgspec.convert(row, PaperTable) for row in rows)
 
 
-def _store_table(make: Callable[[], PaperTable]) -> Rows:
-    return [msgspec.to_builtins(make())]
+def _store_tables(make: Callable[[], PaperTable | tuple[PaperTable, ...]]) -> Rows:
+    made = make()
+    return [msgspec.to_builtins(one) for one in (made if isinstance(made, tuple) else (made,))]
 
 
 def gather_rows(

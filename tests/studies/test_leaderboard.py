@@ -255,3 +255,12 @@ def test_the_board_has_a_column_of_known_holes(
     assert holes["random"] == "0 (0) of 1"
     assert holes["domino"] == "1 (1) of 1", "clusters of words are applied to new prompts too"
     assert len((tmp_path / "finders.rows.holes.jsonl").read_text().splitlines()) == 3
+
+
+@pytest.mark.slow
+def test_tables_of_papers_go_on_where_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("GROUNDFAULT_SHARED", raising=False)
+    monkeypatch.chdir(tmp_path)
+    keep = tmp_path / "finders.rows.jsonl"
+    whole = study_of_finders.study(seeds=1, keep=keep)
+    assert study_of_finders.study(seeds=1, keep=keep, progress=pytest.fail) == whole

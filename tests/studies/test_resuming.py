@@ -52,3 +52,4 @@ def test_a_table_is_read_back_as_it_was(tmp_path: Path) -> None:
     again = resume_tables({"one": lambda: pytest.fail("it is done")}, keep, str)
     assert first == again == (table,)
     assert again[0].format_row(again[0].rows[0]) == table.format_row(row)
+    assert resume_tables({"two": lambda: (table, table)}, keep, str) == (table, table)
