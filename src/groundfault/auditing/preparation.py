@@ -481,7 +481,8 @@ def _join_texts(table: pl.DataFrame, texts: Sequence[str], plain: Sequence[str])
     if len(leaders) <= MOST_TEXTS:
         # a part of a longer text is another question, and so may be a text that differs in a few
         # words from a form that many texts share
-        for pair in find_near_duplicates([words[i] for i in leaders], [], containment=math.inf):
+        leading = [words[i] for i in leaders]
+        for pair in find_near_duplicates(leading, [], containment=math.inf, normalised=True):
             a, b = int(leaders[pair.text]), int(leaders[pair.other])
             numbers = [re.findall(r"\d+", words[i]) for i in (a, b)]
             alike = kinds[a] == kinds[b] and numbers[0] == numbers[1]

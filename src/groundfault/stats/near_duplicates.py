@@ -59,6 +59,7 @@ def find_near_duplicates(
     jaccard: float = 0.92,
     containment: float = 0.92,
     letters: float = 0.95,
+    normalised: bool = False,
 ) -> list[DuplicatePair]:
     """Return pairs of a text with a reference text, or with an earlier text, that reach a
     similarity.
@@ -75,6 +76,8 @@ def find_near_duplicates(
         above 1 turns this search off.
     letters : float
         Cosine of the counts of 4-grams of letters and digits, without case, punctuation and form.
+    normalised : bool
+        The texts come from `normalise_text`, which leaves ASCII as it is the second time.
 
     Notes
     -----
@@ -93,7 +96,7 @@ def find_near_duplicates(
     everything = [*references, *texts]
     return [
         *_compare_words(everything, len(references), jaccard, containment),
-        *_compare_letters(everything, len(references), letters),
+        *_compare_letters(everything, len(references), letters, normalised=normalised),
     ]
 
 
@@ -125,10 +128,11 @@ def _compare_words(
 
 
 def _compare_letters(
-    everything: list[str], first: int, min_cosine: float
+    everything: list[str], first: int, min_cosine: float, *, normalised: bool
 ) -> Iterator[DuplicatePair]:
     # hashing needs no vocabulary of all character 4-grams; counts of colliding ones add up
-    times = [np.bincount(_hash_to_columns(normalise_text(text))) for text in everything]
+    ready = (t if normalised and t.isascii() else normalise_text(t) for t in everything)
+    times = [np.bincount(_hash_to_columns(text)) for text in ready]
     columns = [np.flatnonzero(some > 0) for some in times]
     vectors = _tabulate(columns)
     vectors.data = np.concatenate([some[at] for some, at in zip(times, columns, strict=True)])
@@ -161,9 +165,10 @@ def _tabulate_trigrams(texts: Iterable[str], least: float) -> Any:
     codes: defaultdict[str, int] = defaultdict(count().__next__)
     rows = []
     for text in texts:
-        words = list(map(codes.__getitem__, _list_words(text.lower())))
+        words = _list_words(text.lower())
+        row = np.fromiter(map(codes.__getitem__, words), np.int64, len(words))
         # fewer than three words make one 3-gram, in which a missing word counts as a word
-        rows.append(np.array(words + [-1] * (3 - len(words)) if words else [], dtype=np.int64))
+        rows.append(np.append(row, [-1] * (3 - len(row))) if 0 < len(row) < 3 else row)
     triples = [np.column_stack([row[:-2], row[1:-1], row[2:]]) for row in rows]
     at = np.concatenate(triples) + 1
     base = len(codes) + 1
