@@ -565,15 +565,14 @@ def cut_range(
 
 
 def join(language: RuleLanguage, base: Strata, a: ModeRule, b: ModeRule) -> ModeRule | None:
-    """Return the rule of two that say one thing: values of a column that fail alike, or stretches
-    of one slope."""
+    """Return the rule of two that say one thing: values of a column that fail alike."""
     rule = _join_values(language, a, b)
     if rule is not None and fails_alike(language, base, rule):
         units, losses, _ = base.count_new(language.masks([a, b]))
         (gain,) = split_gain(units[:1], losses[:1], units[1:], losses[1:])
         if gain <= _price(units):
             return rule
-    return _join_cuts(language, base, a, b)
+    return None
 
 
 def _join_values(language: RuleLanguage, a: ModeRule, b: ModeRule) -> ModeRule | None:
@@ -586,24 +585,6 @@ def _join_values(language: RuleLanguage, a: ModeRule, b: ModeRule) -> ModeRule |
     if not any(differ <= set(index.tolist()) for index in values):
         return None
     return next(language.join((*shared, tuple(sorted(differ))), free=True), None)
-
-
-def _join_cuts(language: RuleLanguage, base: Strata, a: ModeRule, b: ModeRule) -> ModeRule | None:
-    """Return the rule of the range that spans two of one column, where what lies between them fails
-    more than expected as well: its doses show how the rate rises."""
-    if a.kind != "single" or b.kind != "single":
-        return None
-    one, other = (language.literals[rule.parts[0][0]] for rule in (a, b))
-    if one.family != other.family or one.bounds is None or other.bounds is None:
-        return None
-    ends = min(one.bounds[0], other.bounds[0]), max(one.bounds[1], other.bounds[1])
-    for i in language.single:
-        if language.literals[i].family == one.family and language.literals[i].bounds == ends:
-            between = language.bits[i] & ~(language.mask(a) | language.mask(b))
-            units, losses, expected = base.count_new(between[None])
-            if losses[0] >= expected[0] or not units[0]:
-                return ModeRule(((int(i),),), "single")
-    return None
 
 
 def is_sum(strata: Strata, a: Bits, b: Bits) -> bool:

@@ -400,8 +400,7 @@ class Selection:
         return ordered
 
     def _merge(self, modes: list[Listed]) -> list[Listed]:
-        """Return the list with values of one column that fail alike, and stretches of a slope, as
-        one mode."""
+        """Return the list with values of one column that fail alike as one mode."""
         for a, b in combinations(modes, 2):
             rule = join(self.language, self.base, a.rule, b.rule)
             if rule is None:
