@@ -79,25 +79,20 @@ def study(
         File of the answers and runs that are done; a study that was interrupted goes on from there.
     progress : callable, optional
 
-    Raises
-    ------
-    InputError
-        If the data are not there.
-
     Notes
     -----
-    The world that the models were trained in has these wordings, so its key holds for each of them:
-    an answer that is not the key is an error, without a review.
+    Where the networks cannot be asked, for want of the data or of a library, the recorded answers
+    of a chat model are played alone. The world that the models were trained in has these wordings,
+    so its key holds for each of them: an answer that is not the key is an error, without a review.
     """
     progress = listener(progress)
     folder, place = find_folder(shared), None if keep is None else Path(keep)
     count, size = (QUICK_TASKS, QUICK_BANK) if quick else (TASKS, BANK)
     seeds = seeds or (QUICK_SEEDS if quick else SEEDS)
-    bank = make_bank(folder, count)
     try:
-        wrong = _ask_all(bank, folder, place, progress)
+        wrong = _ask_all(make_bank(folder, count), folder, place, progress)
         lacking: tuple[str, ...] = ()
-    except MissingExtraError as error:
+    except (MissingExtraError, InputError) as error:
         wrong, lacking = {}, (f"answers of the networks: {error}",)
     wrong[RECORDED] = read_recorded()
     rows = resume_parts(_list_runs(wrong, size, seeds), play_seeds, place, jobs, progress)

@@ -115,6 +115,13 @@ def test_recorded_answers_are_shown_where_no_network_can_be_opened(
     assert all("SmolLM2 found" in row.here for row in result.tables[1].rows)
 
 
+def test_recorded_answers_are_shown_where_the_data_are_missing(tmp_path: Path) -> None:
+    (tmp_path / FOLDER).mkdir(parents=True)
+    result = probe_networks.study(tmp_path, seeds=2, quick=True)
+    assert "examples.parquet" in result.lacking[0]
+    assert [row.label for row in result.tables[0].rows] == ["SmolLM2"]
+
+
 @needs_data
 @pytest.mark.slow
 def test_the_study_plays_what_was_answered_before(tmp_path: Path) -> None:
