@@ -164,9 +164,8 @@ def read_processor_seconds() -> float:
 
 def cut_list(said: str) -> str:
     """Return the text before a list, a table of models or an example; of an error, all."""
-    return re.split(
-        r"^(?:For example|A failure:|1\. |Rules by model|v?\w+ fails (?:more|less) often$)", said, flags=re.M
-    )[0]
+    head = r"^(?:For example|A failure:|1\. |Rules by model|v?\w+ fails (?:more|less) often$)"
+    return re.split(head, said, flags=re.M)[0]
 
 
 def make_files(place: Path) -> None:
