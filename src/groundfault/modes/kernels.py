@@ -13,6 +13,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, pairwise
 from types import ModuleType
 from typing import Any
@@ -26,6 +27,7 @@ from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 
 Kernel = tuple[Callable[..., None], tuple[object, ...]]
+_Run = Callable[[Places, Bits], None]
 Counts = NDArray[np.float32]
 """Whole numbers below 2^24, which single precision holds exactly."""
 
@@ -48,6 +50,8 @@ read once for all, and the words stay in the processor's second cache."""
 _HELD_WORDS = 1 << 21  # words of bits of all conditions that NumPy gathers at once: 16 MB
 _IN_CACHE = 1 << 17  # words that NumPy counts at once: 1 MB stays in the processor's second cache
 _NEVER = 1 << 30  # failures that no rule has: above every table, and within 32 bits
+_Known = tuple[float, bool, Ints, Counts]
+"""Rate of failures, whether passes are drawn, failures that each size needs, and all tails."""
 _CELLS = 1 << 22
 """Rules times permutations, or times units, that are held at once: 16 MB."""
 
@@ -319,8 +323,8 @@ def count_bits(
 
     def lower(some: Places, bars: Floats, every: int = 1) -> None:
         ready = [make(float(bar), every) for make, bar in zip(kernels, bars, strict=True)]
-        run = _lower if ready[0][0].__module__ == __name__ else _lower_compiled
-        run(least, units, drawn, some, bars, ready)
+        share = _share if ready[0][0].__module__ == __name__ else _share_compiled
+        share(partial(_lower, least, bars, ready), units, drawn, some)
 
     lower(first, no_bars, _FEW_RULES)
     lower(first, least[:, first].max(axis=1))
@@ -333,55 +337,42 @@ def count_bits(
 
 
 def _lower(
-    least: Floats,
-    units: Bits,
-    drawn: Sequence[Places],
-    places: Places,
-    bars: Floats,
-    kernels: Sequence[Kernel],
+    least: Floats, bars: Floats, kernels: Sequence[Kernel], some: Places, columns: Bits
 ) -> None:
-    """Lower the least values of some draws to the values that kernels find below a bar."""
+    """Lower the least values of some draws, whose rows of bits are at hand, to the values that
+    kernels find below a bar."""
+    for row, bar, (kernel, arguments) in zip(least, bars, kernels, strict=True):
+        values = np.minimum(row[some], bar)
+        kernel(columns, values, *arguments)
+        row[some] = np.where(values < bar, values, row[some])
+
+
+def _share(run: _Run, units: Bits, drawn: Sequence[Places], places: Places) -> None:
+    """Run kernels of NumPy on the rows of bits of draws, of many at a time."""
     width = max(1, bitset.words(max(map(len, drawn))))
     together = max(1, _HELD_WORDS // max(64 * units.shape[1] * width, 1))
     for start in range(0, len(places), together):
         some = places[start : start + together]
-        _run(least, some, bars, kernels, _gather_units(units, [drawn[i] for i in some], width))
+        run(some, _gather_units(units, [drawn[i] for i in some], width))
 
 
-def _lower_compiled(
-    least: Floats,
-    units: Bits,
-    drawn: Sequence[Places],
-    places: Places,
-    bars: Floats,
-    kernels: Sequence[Kernel],
-) -> None:
-    """Do the same with compiled kernels, some draws in each thread."""
+def _share_compiled(run: _Run, units: Bits, drawn: Sequence[Places], places: Places) -> None:
+    """Do the same with compiled kernels, a few draws at a time in each thread."""
     from groundfault.modes.compiled import gather_units
     from groundfault.stats.row_threads import share_rows
 
     width = bitset.words(max(map(len, drawn)))
     together = max(1, _TOGETHER // max(width, 1))
 
-    def run(first: int, step: int) -> None:
+    def turn(first: int, step: int) -> None:
         for start in range(first * together, len(places), step * together):
             some = places[start : start + together]
             columns = np.zeros((len(some), width, 64 * units.shape[1]), dtype=np.uint64)
             for rows, place in zip(columns, some, strict=True):
                 gather_units(units, drawn[place], rows)
-            _run(least, some, bars, kernels, columns)
+            run(some, columns)
 
-    share_rows(run, len(places))
-
-
-def _run(
-    least: Floats, some: Places, bars: Floats, kernels: Sequence[Kernel], columns: Bits
-) -> None:
-    """Lower the least values of draws whose rows of bits are at hand."""
-    for row, bar, (kernel, arguments) in zip(least, bars, kernels, strict=True):
-        values = np.minimum(row[some], bar)
-        kernel(columns, values, *arguments)
-        row[some] = np.where(values < bar, values, row[some])
+    share_rows(turn, len(places))
 
 
 def _gather_units(units: Bits, drawn: Sequence[Places], width: int) -> Bits:
@@ -412,18 +403,11 @@ def _count_shared(columns: Bits, left: Places, right: Places) -> NDArray[np.int3
 
 
 def find_least_alone(
-    columns: Bits,
-    least: Floats,
-    places: Places,
-    support: Ints,
-    handicaps: Floats,
-    rate: float,
-    passing: bool,
-    _needed: Ints,
-    table: Counts,
+    columns: Bits, least: Floats, places: Places, support: Ints, handicaps: Floats, *known: *_Known
 ) -> None:
     """Lower the least value of each draw to the least value of single conditions, with their
     handicap."""
+    rate, passing, _, table = known
     for some in split(len(places), columns[0].size, _IN_CACHE):
         size, counts = support[some, None], _count_shared(columns, places[some], places[some])
         values = look_up(table, rate, size, size - counts if passing else counts)
@@ -438,13 +422,11 @@ def find_least_pair(
     _starts: Ints,
     limit: Ints,
     support: bitset.Counts,
-    rate: float,
-    passing: bool,
-    _needed: Ints,
-    table: Counts,
+    *known: *_Known,
 ) -> None:
     """Lower the least value of each draw to the least value of its pairs, as
     `groundfault.modes.compiled.find_least_pair` does."""
+    rate, passing, _, table = known
     i, j = np.nonzero(limit < np.iinfo(limit.dtype).max)
     for some in split(len(i), columns[0].size, _IN_CACHE):
         rows, others = i[some], j[some]
