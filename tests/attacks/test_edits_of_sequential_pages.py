@@ -61,7 +61,7 @@ def test_what_was_written_reproduces(folder: Path) -> None:
     ("name", "old", "new"),
     [
         ("report.html", "Labelled", "Labeled"),
-        ("report.html", "failure mode", "success"),
+        ("report.html", "Failure mode", "Success"),
         ("report.md", "0.85", "0.95"),
         ("report.md", "c01", "c00"),
         ("certificate.json", '"alpha": 0.05', '"alpha": 0.050'),

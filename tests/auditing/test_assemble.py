@@ -198,7 +198,7 @@ def test_the_command_counts_and_the_report_verifies(
     assert "hard" in {finding.name for finding in report.confirmed}
     assert {f.source for f in report.findings} == {"declared", "thresholds"}
     assert len(report.examples["hard"]) == 5
-    assert "no row but a sample was read" in report.hints[0]
+    assert "examples come from a sample of" in report.hints[0]
     assert report.judge_reason.startswith("the column 'part'")
     verify = CliRunner().invoke(cli, ["verify", "report"])
     assert verify.output.endswith("reproduces\n"), verify.output

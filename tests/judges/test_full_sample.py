@@ -38,7 +38,7 @@ def test_adjusted_p_values_are_corrections_of_the_exact_ones(planted: Units, pla
         ("false discovery", "false discovery rate at most 20%"),
         ("family-wise", "family-wise error at most 10%"),
         ("none", "no error rate is guaranteed"),
-        (None, "see the judge's own documentation"),
+        (None, "see its own documentation"),
     ],
 )
 def test_what_a_judge_says_it_bounds_is_what_reports_and_cards_say(

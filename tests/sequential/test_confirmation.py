@@ -325,8 +325,8 @@ def test_other_candidates_need_a_reason(tmp_path):
     assert again.opening.times == 2
     assert again.result.opening == (
         "holdout opened 2 times, with 2 candidate libraries and 2 plans; reason given: a slice was "
-        "forgotten; family-wise error at most 20% over the 2 looks at these outcomes, if none was "
-        "chosen by what an earlier one showed"
+        "forgotten; family-wise error at most 20% over the 2 looks at these outcomes, if no look "
+        "was chosen by the result of an earlier one"
     )
 
 
