@@ -139,7 +139,7 @@ def _tabulate_models(outline: ModeOutline, terminal: bool) -> Table:
     rows.append((*total, *(words.rate(rates[m]) for m in shown), words.NONE, *such))
     left = [
         f"{len(models) - len(shown)} models between them" * (len(shown) < len(models)),
-        f"{len(matrix) - MAX_LISTED} more rules" * (terminal and len(matrix) > MAX_LISTED),
+        words.plural(len(matrix) - MAX_LISTED, "more rule") * (terminal and len(matrix) > MAX_LISTED),
     ]
     more = f"; {words.listing([one for one in left if one], 2)}: --why" if any(left) else ""
     heads = ("Rule", words.capital(f"{outline.report.unit}s"), *map(words.clean, shown), "Mode")
