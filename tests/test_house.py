@@ -233,7 +233,7 @@ def test_types_say_more_than_any() -> None:
     nodes = [node for tree in trees for node in ast.walk(tree)]
     passed_on = [one.kwarg for one in nodes if isinstance(one, ast.arguments) and one.kwarg]
     untyped = [one for one in passed_on if one.annotation and ast.unparse(one.annotation) == "Any"]
-    assert sum(isinstance(node, ast.Name) and node.id == "Any" for node in nodes) <= 490
+    assert sum(isinstance(node, ast.Name) and node.id == "Any" for node in nodes) <= 483
     assert len(untyped) <= 5
 
 
@@ -241,9 +241,9 @@ def test_what_was_made_smaller_stays_so() -> None:
     """Each number may only fall: whoever lowers one lowers it here and in docs/.../house.md."""
     measures = measure()
     most = {
-        "Files": 337,
-        "Lines of code: no blanks, comments or docstrings": 50_867,
-        "Files with one importer": 36,
+        "Files": 316,
+        "Lines of code: no blanks, comments or docstrings": 50_649,
+        "Files with one importer": 33,
         "Circles of files, by imports or annotations": 0,
         "Docstrings of functions that begin with no verb": 0.009,
         "Constants of numbers without a word, outside modes/": 0,
@@ -263,7 +263,7 @@ def test_evidence_takes_a_short_way_through_an_audit() -> None:
     )
     route = json.loads(run.stdout)["route"]
     assert len(route["files"]) <= 45
-    assert len(route["climbs"]) <= 20
+    assert len(route["climbs"]) <= 19
 
 
 def test_no_class_name_stands_in_two_places() -> None:

@@ -137,9 +137,10 @@ def _tabulate_models(outline: ModeOutline, terminal: bool) -> Table:
     total = ("all", words.count(outline.report.n))
     such = () if terminal else ("",)
     rows.append((*total, *(words.rate(rates[m]) for m in shown), words.NONE, *such))
+    hidden = len(matrix) - MAX_LISTED if terminal else 0
     left = [
         f"{len(models) - len(shown)} models between them" * (len(shown) < len(models)),
-        words.plural(len(matrix) - MAX_LISTED, "more rule") * (terminal and len(matrix) > MAX_LISTED),
+        words.plural(hidden, "more rule") * (hidden > 0),
     ]
     more = f"; {words.listing([one for one in left if one], 2)}: --why" if any(left) else ""
     heads = ("Rule", words.capital(f"{outline.report.unit}s"), *map(words.clean, shown), "Mode")
