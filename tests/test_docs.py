@@ -298,9 +298,10 @@ def test_how_to_pages_run(page: Path, desk: Path, answers: bytes) -> None:
     (desk / "answers.csv").write_bytes(answers)
     if page == CHAT_MODEL:  # its readers copy this file
         shutil.copy(ROOT / "tests" / "fixtures" / "smollm2" / "answers.parquet", "smollm2.parquet")
-    if page.stem in WITH_CLIENTS:  # its readers have an export of Langfuse
-        score = load(ROOT / "tests" / "exports" / "test_server_scores.py").langfuse_score
-        Path("scores.json").write_text(json.dumps([score(number) for number in range(200)]))
+    if page.stem in WITH_CLIENTS:  # its readers have exports of Langfuse and Phoenix
+        makers = load(ROOT / "tests" / "exports" / "test_server_scores.py").MAKERS
+        for tool, file in (("langfuse", "scores.json"), ("phoenix", "spans.json")):
+            Path(file).write_text(json.dumps([makers[tool](number) for number in range(200)]))
     run(page)
 
 
