@@ -60,6 +60,7 @@ def test_from_a_mode_to_an_example_and_back_by_key(page: Page, bench: OpenedRepo
     expect(page.locator("h1")).to_contain_text(bench.report.modes[0].meaning)
     for side in ("failing", "passing", "near"):
         expect(page.locator(f"#side-{side}")).to_be_visible()
+    page.wait_for_load_state("networkidle")
     page.keyboard.press("f")
     expect(page.locator(".tabs a[aria-current]")).to_contain_text("Fails inside")
     expect(page.locator(".sides > section")).to_have_count(1)
