@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from groundfault.auditing import detectable, messages
 from groundfault.auditing.changes import conclude, measure_change
@@ -48,6 +47,7 @@ from groundfault.auditing.report_schema import (
     SurvivorLifts,
 )
 from groundfault.auditing.results import AuditResults, make_record
+from groundfault.base.arrays import Floats, Ints, Places
 from groundfault.base.long_work import enough_openmp_threads, version
 from groundfault.core.candidate import Candidate
 from groundfault.core.column_meaning import holds_answer, split_words
@@ -60,8 +60,6 @@ from groundfault.core.plan import to_fraction
 from groundfault.errors import InputError, attempt, list_some
 from groundfault.judges.rule import Ruling
 from groundfault.stats import bits, contingency, multiple
-
-Floats = NDArray[np.float64]
 
 COUNTS = "counts"
 """Kind of the derivation in the manifest, if an engine counted."""
@@ -514,8 +512,8 @@ def _list_within_strata(
 
 
 def _measure(
-    results: AuditResults, outcome: int, candidates: NDArray[np.intp], difficulty: Difficulty
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    results: AuditResults, outcome: int, candidates: Places, difficulty: Difficulty
+) -> tuple[Floats, Floats, Floats]:
     """Compute lift over all and within strata towards more failures, and its z: (candidates,)."""
     marks = results.audit.marks.select(candidates)
     losses = results.losses[outcome]
@@ -545,7 +543,7 @@ class Difficulty:
         fit; at most 1, and below 0 if it is worse than the mean.
     """
 
-    strata: NDArray[np.int64]
+    strata: Ints
     explained: float
 
 
