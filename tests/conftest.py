@@ -32,6 +32,17 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 gc.disable()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Run a suite that stands beside the tests where somebody names its folder or a file of it."""
+    options = config.invocation_params.args
+    if any(option.startswith("-m") for option in options):
+        return
+    for place in (Path(option.partition("::")[0]) for option in options):
+        for mark in find_marks(place) if place.exists() else ():
+            left = (part for part in config.option.markexpr.split(" and ") if mark not in part)
+            config.option.markexpr = " and ".join(left)
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out files whose tests would all be deselected: importing them takes seconds."""
     marks = find_marks(collection_path) if collection_path.name.startswith("test_") else ()
@@ -48,11 +59,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @cache
 def find_marks(path: Path) -> tuple[str, ...]:
     """Return the marks of all tests in a file: its folder's, and "lab" if it imports the lab at
-    its top.
+    its top; of a folder, its own.
     """
     imports = ("from groundfault_lab", "import groundfault_lab")
-    lab = any(line.startswith(imports) for line in path.read_text("utf-8").splitlines())
-    folder = path.parent.name
+    lines = path.read_text("utf-8").splitlines() if path.suffix == ".py" else ()
+    lab = any(line.startswith(imports) for line in lines)
+    folder = path.parent.name if path.suffix else path.resolve().name
     return (*((folder,) if folder in ("attacks", "studies") else ()), *(("lab",) if lab else ()))
 
 

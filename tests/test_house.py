@@ -333,3 +333,12 @@ def test_docstrings_describe_parameters_that_are_there() -> None:
             names |= {node.args.vararg.arg} if node.args.vararg else set()
             described = described_parameters(ast.get_docstring(node) or "")
             assert set(described) <= names, f"{module}.{node.name}"
+
+
+@pytest.mark.parametrize(("more", "status"), [((), 0), (("-m", "not attacks"), 5)])
+def test_naming_a_file_runs_a_suite_that_is_left_out_otherwise(
+    more: tuple[str, ...], status: int
+) -> None:
+    words = ("--collect-only", "tests/attacks/test_types.py", "-p", "no:cacheprovider", *more)
+    done = subprocess.run([sys.executable, "-m", "pytest", *words], cwd=ROOT, check=False)
+    assert done.returncode == status

@@ -80,7 +80,10 @@ def test_a_command_of_02_is_told_its_place(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], word: str, place: str
 ) -> None:
     assert run(monkeypatch, word, "modes") == 2
-    assert f"No such command '{word}': type groundfault {place} (see" in capsys.readouterr().err
+    error = f"error: No such command '{word}': type groundfault {place}\n"
+    assert capsys.readouterr().err == error
+    assert run(monkeypatch, "--no-such-option", word) == 2
+    assert "No such option" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [(), ("case",), ("label",), ("lab",)])

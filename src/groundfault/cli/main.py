@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 from groundfault.base.files import SHARE
 from groundfault.base.registry import import_optional
-from groundfault.errors import GroundfaultError, shorten
+from groundfault.errors import GroundfaultError, InputError, shorten
 
 TROUBLE = 2
 """Exit status where input or output is in trouble; 1 is a gate that failed."""
@@ -113,6 +113,14 @@ class _Lazy(click.Group):
         command = getattr(module, f"{cmd_name}_", None) or getattr(module, cmd_name)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] in _ELSEWHERE and args[0] not in self.lines:
+            place = _ELSEWHERE[args[0]]
+            raise InputError(f"No such command {args[0]!r}: type groundfault {place}")
+        return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         names = [name for name in self.lines if name.startswith(incomplete)]
@@ -229,9 +237,7 @@ def describe_end(error: BaseException) -> tuple[int, str | None]:
             if context and isinstance(context.command, click.Group):
                 # a name that is no command: most often a file, and the command was left out
                 names = ", ".join(context.command.list_commands(context))
-                place = _ELSEWHERE.get(message.split("'")[1] if "'" in message else "")
-                advice = f"type groundfault {place}" if place else f"name one of {names}"
-                message = f"{message.rstrip('.')}: {advice}"
+                message = f"{message.rstrip('.')}: name one of {names}"
             return TROUBLE, f"error: {message}{hint}"
         case GroundfaultError():
             return TROUBLE, f"error: {_line(str(error))}"
