@@ -16,6 +16,7 @@ COLUMNS = "--id id --outcome error"
 COMMANDS = f"""
 audit nope.csv {COLUMNS}
 audit notes.txt
+audit results.json
 audit t.csv --id id
 audit t.csv --id nr --outcome error
 audit t.csv --id id --outcome eror
@@ -56,6 +57,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
         score=pl.col("error") * 3 + 2, answer=pl.Series(["A", "B", "C", "A"] * 30)
     )
     more.write_csv(place / "t.csv")
+    (place / "results.json").write_text('{"results": {"add": {"acc,none": 1, "acc_stderr": 0}}}')
     pl.concat([table, table]).write_csv(place / "twice.csv")
     table.head(0).write_csv(place / "none.csv")
     table.with_columns(pl.col("error").replace({1: None})).write_csv(place / "empty.csv")

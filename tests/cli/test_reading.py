@@ -1,4 +1,4 @@
-"""A column named like a pass stops every command; both directions are one option."""
+"""A column named like a score stops every command; both directions are one option."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ COMMANDS = (
     "lab taxonomy fit answers.csv --model-column lang --out fit",
     "label confirm answers.csv --label file",
 )
+IGNORED = "--ignore correct --ignore score"
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +40,7 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "lang": ["de" if i % 5 < 2 else "en" for i in range(200)],
             "long": [i % 2 == 0 for i in range(200)],
             "correct": [1 - x for x in wrong],
+            "score": [1 - x for x in wrong],
             "error": wrong,
         }
     ).write_csv("answers.csv")
@@ -49,8 +51,8 @@ def run(command: str, text: str | None = None) -> Result:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_column_named_like_a_pass_stops_a_command(command: str) -> None:
-    command += " --outcome correct --id id"
+def test_a_column_named_like_a_score_stops_a_command(command: str) -> None:
+    command += " --outcome score --id id --ignore correct"
     result = run(command)
     assert isinstance(result.exception, InputError)
     message = str(result.exception)
@@ -60,11 +62,12 @@ def test_a_column_named_like_a_pass_stops_a_command(command: str) -> None:
 
 
 def test_both_directions_are_taken_at_their_word() -> None:
-    audit = "check answers.csv --id id --outcome correct --ignore error"
+    audit = "check answers.csv --id id --outcome correct --ignore error --ignore score"
     good, bad = (run(f"{audit} {flag}") for flag in ("--positive-is-good", "--positive-is-bad"))
     assert good.exit_code == bad.exit_code == 0, good.output + bad.output
     assert good.output != bad.output
-    same = run("check answers.csv --id id --outcome error --ignore correct")
+    assert run(audit).output == good.output
+    same = run(f"check answers.csv --id id --outcome error {IGNORED}")
     assert same.output == good.output
 
 
@@ -115,14 +118,14 @@ def grade() -> str:
 
 
 def test_a_program_needs_a_direction_before_it_is_run(grade: str) -> None:
-    result = confirm(f"--outcome error --ignore correct --label cmd --command {grade}")
+    result = confirm(f"--outcome error {IGNORED} --label cmd --command {grade}")
     assert isinstance(result.exception, InputError)
     for flag in ("--positive-is-good", "--positive-is-bad"):
         assert f"--label cmd --command {grade} {flag} if 1 is a" in str(result.exception)
 
 
 def test_a_label_means_what_the_outcome_column_means(grade: str) -> None:
-    columns = "--outcome error --ignore correct --positive-is-bad"
+    columns = f"--outcome error {IGNORED} --positive-is-bad"
     by_program = confirm(f"{columns} --label cmd --command {grade} --json program.json")
     by_file = confirm(f"{columns} --label file --json file.json")
     assert by_program.exit_code == by_file.exit_code == 0, by_program.output
@@ -131,8 +134,8 @@ def test_a_label_means_what_the_outcome_column_means(grade: str) -> None:
 
 
 def test_a_person_types_words_whatever_a_1_means() -> None:
-    bad = confirm("--outcome error --ignore correct --label ask", "1\nq\n").output
-    good = confirm("--outcome correct --positive-is-good --ignore error --label ask", "0\nq\n")
+    bad = confirm(f"--outcome error {IGNORED} --label ask", "1\nq\n").output
+    good = confirm("--outcome correct --ignore error --ignore score --label ask", "0\nq\n")
     for output in (bad, good.output):
         assert "score: [p]assed, [f]ailed" in output
         assert "can mean a pass or a failure: type p for passed, f for failed" in output

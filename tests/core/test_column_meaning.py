@@ -16,7 +16,9 @@ from groundfault.core.column_meaning import (
 )
 from groundfault.errors import InputError
 
-GOOD = "correct isCorrect is_correct passed pass_rate score exact_match accuracy Success resolved"
+CLEAR = "correct isCorrect is_correct passed pass_rate accuracy Success resolved model_solved"
+ASKED = "score exact_match reward attack_success correct_answer toxicity_score"
+GOOD = f"{CLEAR} {ASKED}"
 BAD = "error errors is_error failed loss wrong incorrect n_mistakes failure_rate mismatch"
 NEITHER = "value outcome y not_passed accuracy_loss label result excess lang"
 
@@ -34,7 +36,22 @@ def table(column: str) -> pl.DataFrame:
     return pl.DataFrame({"id": ["a", "b", "c"], column: [0, 1, 1]})
 
 
-@pytest.mark.parametrize("column", GOOD.split())
+@pytest.mark.parametrize("column", CLEAR.split())
+@pytest.mark.parametrize("values", [[0, 1, 1], [False, True, True], ["no", "yes", "yes"]])
+@pytest.mark.filterwarnings("ignore:outcome")
+def test_a_clear_name_of_a_pass_gives_the_direction(
+    column: str, values: list[int] | list[bool] | list[str]
+) -> None:
+    told = pl.DataFrame({"id": ["a", "b", "c"], column: values})
+    evidence = Evidence.from_table(told, outcome=column, id="id")
+    assert evidence.loss.to_list() == [1, 0, 0]
+    assert evidence.roles.positive_is_good
+    assert "as a pass" in evidence.grading or "1 is a pass" in evidence.grading
+    upside_down = Evidence.from_table(told, outcome=column, id="id", positive_is_good=False)
+    assert upside_down.loss.to_list() == [0, 1, 1]
+
+
+@pytest.mark.parametrize("column", ASKED.split())
 def test_an_outcome_named_like_a_pass_needs_a_direction(column: str) -> None:
     with pytest.raises(InputError) as caught:
         Evidence.from_table(table(column), outcome=column, id="id")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from groundfault import readers
+from groundfault import Evidence, readers
 from groundfault.errors import InputError
 from groundfault.readers import lm_eval
 from groundfault.readers.log import COLUMNS, ORIGIN, Log, Observation
@@ -229,6 +229,20 @@ def test_another_template_asks_the_same_question(folder: Path) -> None:
         return rows
 
     assert [o.prompt for o in observations(edit_rows(path, as_conversation))] == before
+
+
+def test_results_without_samples_say_where_the_answers_are(folder: Path) -> None:
+    (results,) = folder.glob("results_*.json")
+    with pytest.raises(InputError, match=f"no answers: name {folder}, whose samples"):
+        Evidence.from_logs(results)
+    for path in folder.glob("samples_*"):
+        path.unlink()
+    for source in (results, folder):
+        with pytest.raises(InputError, match=f"{results.name} .* run lm_eval .* --log_samples "):
+            Evidence.from_logs(source)
+    (folder / "more.json").write_text('{"results": {}}')
+    with pytest.raises(InputError, match="not a log of a known tool"):
+        Evidence.from_logs(folder / "more.json")
 
 
 def test_bad_files_give_one_line(folder: Path) -> None:

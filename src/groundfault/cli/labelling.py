@@ -266,10 +266,7 @@ def require_program(options: Options) -> None:
     reading.read_program(options)
     # logs say themselves that 1 is a pass
     if options["outcome"] and options["positive_is_good"] is None:
-        why = (
-            f"the program's numbers mean what they mean in {options['outcome']!r}, where 1 is a "
-            "failure unless you say so"
-        )
+        why = f"the program's numbers are read like those of {options['outcome']!r}: say what 1 is"
         raise DirectionError(why, f"outcome={options['outcome']!r}")
 
 

@@ -18,8 +18,8 @@ from groundfault.errors import InputError
 _TABLES: dict[str, dict[str, Any]] = tomllib.loads(read_beside(__file__, "column_names.toml"))
 _WORDS = {name: frozenset(words.split()) for name, words in _TABLES["words"].items()}
 ANSWERS, PROMPTS, OUTCOMES = (_WORDS[name] for name in ("answers", "prompts", "outcomes"))
-_KEYS, _GRADES, _PASS, _FAIL, _NOT, _BESIDE = (
-    _WORDS[name] for name in ("keys", "grades", "pass", "fail", "not", "beside")
+_KEYS, _GRADES, _PASS, _FAIL, _NOT, _BESIDE, _CLEAR = (
+    _WORDS[name] for name in ("keys", "grades", "pass", "fail", "not", "beside", "clear")
 )
 _MEASURED, _DURING = (
     re.compile("".join(_TABLES["patterns"][name])) for name in ("measured", "during")
@@ -87,6 +87,22 @@ def means_pass(column: str) -> bool | None:
     words = set(split_words(column))
     passes, fails = bool(words & _PASS), bool(words & _FAIL)
     return None if passes == fails or words & _NOT else passes
+
+
+def read_direction(column: str) -> bool | None:
+    """Return whether a 1 is a pass where the whole name says so; None where the caller has to.
+
+    Examples
+    --------
+    >>> names = ("is_correct", "error", "attack_success", "correct_answer", "score")
+    >>> [read_direction(name) for name in names]
+    [True, False, None, None, None]
+    """
+    words = split_words(column)
+    core = set(words) - _BESIDE
+    # correct_answer is the key
+    is_clear = core and core <= _CLEAR and words[-1] not in ANSWERS
+    return True if is_clear else means_pass(column) and None
 
 
 def require_direction(column: str, *, one_is_pass: bool) -> None:

@@ -114,8 +114,9 @@ class Evidence:
         outcome, id, model, repeat, group, split, status, null_outcome : str, optional
             Columns, and a status; see `Roles`.
         positive_is_good : bool, optional
-            Whether a 1 in the outcome column is a pass; by default a failure, and a column named
-            ``correct``, ``passed`` or ``score`` stops with both calls to choose from.
+            Whether a 1 in the outcome column is a pass; by default a failure, but a pass in a
+            column named like ``correct`` or ``passed``; one named like ``score`` stops with both
+            calls to choose from.
         scale : pair of float, optional
             Worst and best value of a score such as 1 to 5.
         passes, ignore, instrument, post_outcome, during, allow_leakage, count_as_failed : sequences

@@ -53,8 +53,9 @@ class Roles:
     status : str, optional
         Column that says scored, error, refused, unparsed, artefact or missing.
     positive_is_good : bool
-        Whether 1 is a pass or a failure in the outcome; by default a failure, but a column named
-        like correct or score stops. The loss of a pass is one minus the outcome.
+        Whether 1 is a pass or a failure in the outcome; by default a failure, but a pass in a
+        column named like correct or passed, and one named like score stops. The loss of
+        a pass is one minus the outcome.
     null_outcome : str, optional
         Status of rows without an outcome: missing, error, refused, unparsed or artefact. Without
         it, and without a status column that says so, empty outcomes are an error: an observation

@@ -7,7 +7,7 @@ entry-point group ``groundfault.readers``. No reader here imports the tool whose
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from groundfault.base.registry import open_registry
 from groundfault.errors import InputError
@@ -39,6 +39,14 @@ class Reader(Protocol):
 
     def read(self, path: Path) -> Log:
         """Read the log; raise `InputError` if it cannot be read."""
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """A reader that knows other files of its tool, and says where the answers are."""
+
+    def explain(self, path: Path) -> str:
+        """Return where the answers are of which a file is a summary; empty for another file."""
 
 
 def known() -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from shlex import quote
 
 import polars as pl
 
-from groundfault.core.column_meaning import DirectionError, means_pass, require_direction
+from groundfault.core.column_meaning import DirectionError, read_direction, require_direction
 from groundfault.core.status import Status
 from groundfault.errors import InputError
 
@@ -50,7 +50,8 @@ def read_grades(
     outcome : str
         Column of the outcome.
     positive_is_good : bool, optional
-        The caller's choice; by default 1 is a failure, which the column's name must not contradict.
+        The caller's choice; by default 1 is a pass in a column named like ``correct`` or
+        ``passed``, else a failure, which the column's name must not contradict.
     null_outcome : str, optional
     scale : pair of float, optional
         Worst and best value.
@@ -76,9 +77,12 @@ def read_grades(
     if scale is not None and values.dtype.is_numeric():
         return frame, positive_is_good is not False, null_outcome, ""
     if not len(values) or values.dtype not in (pl.String, pl.Categorical, pl.Enum):
-        if positive_is_good is None:
-            require_direction(outcome, one_is_pass=False)
-        return frame, bool(positive_is_good), null_outcome, ""
+        if positive_is_good is not None:
+            return frame, positive_is_good, null_outcome, ""
+        if read_direction(outcome):
+            return frame, True, null_outcome, f"1 in {outcome} as a pass"
+        require_direction(outcome, one_is_pass=False)
+        return frame, False, null_outcome, ""
     words, column = values.cast(pl.String), pl.col(outcome).cast(pl.String)
     if words.is_in([*_INSPECT, _NO_ANSWER]).all() and words.is_in(list(_INSPECT)).any():
         if positive_is_good is False:
@@ -96,7 +100,7 @@ def read_grades(
         return frame, bool(positive_is_good), null_outcome, ""
     if positive_is_good is None:
         is_told = not worths.keys() <= _FLAGS.keys()
-        positive_is_good = True if is_told else means_pass(outcome)
+        positive_is_good = True if is_told else read_direction(outcome)
     pairs = ", ".join(f"{word} as {worth:g}" for word, worth in sorted(worths.items()))
     if positive_is_good is None:
         why = f"outcome {outcome!r} has {pairs}, and its name does not say if 1 is a pass"

@@ -326,18 +326,26 @@ def _find(
                 if len(logs) > _MAX_LOGS:
                     raise InputError(f"over {_MAX_LOGS:,} logs; name fewer at a time")
             if len(logs) + len(scans) == before and (alias, path) not in logs and not path.is_dir():
-                raise InputError(_unknown(path, readers.name_of(reader) if reader else None))
+                name = readers.name_of(reader) if reader else None
+                raise InputError(_explain([path], candidates) or _unknown(path, name))
     if scans and not logs:
         raise InputError(f"{scans[0]}: these are scans of runs: also name the logs of the runs")
     if not logs:
         others = f", but {len(unread):,} other files, such as {_name(unread[0])}" if unread else ""
         names = ", ".join(str(s) for s in sources)
         advice = f"; {_advise_table(*sources)}" if others else ""
-        raise InputError(f"{names}: no log of a known tool{others}{advice}")
+        told = _explain(unread, candidates)
+        raise InputError(told or f"{names}: no log of a known tool{others}{advice}")
     used = {name: candidates[name] for _, (_, name, _) in logs.values()}
     companions = [pattern for one in used.values() for pattern in getattr(one, "companions", ())]
     rest = [p for p in unread if not any(p.match(pattern) for pattern in companions)]
     return list(logs.values()), list(map(_name, rest)), scans
+
+
+def _explain(paths: Sequence[Path], candidates: dict[str, readers.Reader]) -> str:
+    """Return what a reader says of a file of its tool that holds no answers; empty if none does."""
+    able = [one for one in candidates.values() if isinstance(one, readers.Explains)]
+    return next(filter(None, (one.explain(path) for path in paths for one in able)), "")
 
 
 def _name(path: Path) -> str:

@@ -103,6 +103,16 @@ class LmEval:
             b'"doc"' in first and (b"resps" in first or len(first) >= 1 << 16)
         )
 
+    def explain(self, path: Path) -> str:
+        """Return where the answers are that a results file summarises; empty for another file."""
+        start = head(path)
+        if not (start.startswith(b"{") and b'"results"' in start and b"_stderr" in start):
+            return ""
+        run_again = "run lm_eval again with --log_samples --output_path DIR, and name DIR"
+        samples = any(path.parent.glob("*samples_*.json*"))
+        advice = f"name {path.parent}, whose samples_*.jsonl hold them" if samples else run_again
+        return f"{path} holds lm_eval's scores of whole tasks, and no answers: {advice}"
+
     def read(self, path: Path) -> Log:
         """Read the samples of one task."""
         name_match = _NAME.fullmatch(path.name)

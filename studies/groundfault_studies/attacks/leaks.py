@@ -109,16 +109,16 @@ def refuse_hole(elsewhere: float, seed: int) -> bool:
 
 
 def take_silently(seed: int) -> bool:
-    """Outcomes named like a pass, without a direction."""
+    """Outcomes named like a pass, without a direction; whether they are read upside down."""
     rng = np.random.default_rng(seed)
     column = _GOOD[seed % len(_GOOD)]
     table = _table(rng, rng.random(60) < 0.3).rename({"error": column})
     try:
-        Evidence.from_table(table, id="id", outcome=column)
+        loss = Evidence.from_table(table, id="id", outcome=column).loss
     except InputError as error:
         calls = (f"outcome={column!r}, positive_is_good={way}" for way in (True, False))
         return not all(call in str(error) for call in calls)
-    return True
+    return not (loss == 1 - table[column]).all()
 
 
 def blame_grader(own_effect: float, known: str, seed: int) -> bool:
@@ -244,9 +244,9 @@ ATTACKS: tuple[Attack, ...] = (
         15,
         "outcome named like a pass",
         "Outcome columns called correct, passed, score, ... without a direction.",
-        "The call stops with one line that holds both calls.",
+        "1 is read as a pass, or the call stops with one line that holds both calls.",
         "11 findings, all upside down",
-        "rate of calls that go on, or do not say how",
+        "rate of calls that read 1 as a failure, or stop and do not say how",
         take_silently,
         at_most=0.05,
         replicates=80,
