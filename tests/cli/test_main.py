@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,6 +43,16 @@ def standard_output(place: str | int, monkeypatch: pytest.MonkeyPatch) -> Iterat
     with monkeypatch.context() as patch, open(place, "w", encoding="utf-8") as stream:  # noqa: PTH123 - or a descriptor
         patch.setattr(sys, "stdout", stream)
         yield
+
+
+def test_a_command_does_not_search_its_libraries_for_cycles() -> None:
+    code = (
+        "import atexit, gc, sys; from groundfault.cli.main import main; sys.argv[1:] = ['--help'];"
+        "atexit.register(lambda: print(gc.get_freeze_count() > 10_000, gc.get_threshold()[0]));"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "True 20000"
 
 
 @pytest.mark.parametrize(
