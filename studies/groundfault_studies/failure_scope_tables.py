@@ -68,7 +68,7 @@ def make_table(rows: Rows, draws: int, like: float, reducer: str) -> PaperTable:
         f"Two clusters are one from a Jaccard index of {like:g}. The paper's rule publishes all "
         f"its clusters if the test of fixed labels rejects; it reduces by {how}. In known_holes "
         "every mode is that of one model alone, which is not what a taxonomy of many models looks "
-        "for: `study known-holes` has the failure modes of each model."
+        "for: `study modes` has the failure modes of each model."
     )
     return PaperTable("Clusters, and how many of them are so", note, columns, tuple(lines))
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from groundfault.base.long_work import Progress
+from groundfault_studies.cause_tables import WELL, SizeCell, count_named
 from groundfault_studies.known_holes import HoleData, read_holes, score_descriptions
-from groundfault_studies.known_holes_tables import WELL, SizeCell, count_named
 from groundfault_studies.matrices import with_embedding
 from groundfault_studies.resuming import Rows, resume_parts
 from groundfault_studies.rule_methods import propose

@@ -1,4 +1,4 @@
-"""Known holes: which methods name what small language models never saw in training.
+"""Known holes: prompts, and the answers of small language models that never saw some of them.
 
 Thirteen models that lacked one region of their training world each, and controls that lacked none,
 answered the same 10,000 prompts. A method sees a sample of them; what it says is scored on all."""
@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +17,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-import groundfault
-from groundfault.base.long_work import Progress, listener, stream
+from groundfault.base.long_work import stream
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
-from groundfault_studies import known_holes_tables
-from groundfault_studies.resuming import Rows, gather_rows
-from groundfault_studies.rule_methods import METHODS, Description
+from groundfault_studies.rule_methods import Description
 from groundfault_studies.rule_scores import score_rules
 from groundfault_studies.shared_folder import find_shared
-from groundfault_studies.tables import PaperStudy
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
-USUAL = tuple(name for name in METHODS if name != "audit")
-SIZES = (500, 1000, 2000, 4000)
-DRAWS = 20
 FOLDER = Path("real") / "known_holes"
-SOURCE = "groundfault's own models and prompts, known_holes"
 
 _FILES = ("examples.parquet", "outcomes.parquet", "inside.parquet", "holes.json")
 _ID, _TEXT, _HIDDEN = "example_id", "prompt", ("target",)
@@ -126,99 +116,10 @@ def read_holes(folder: Path) -> HoleData:
     return HoleData(folder, shown, errors, holes, digest[:12])
 
 
-def study(
-    shared: str | Path | None = None,
-    *,
-    methods: Sequence[str] = USUAL,
-    models: Sequence[str] | None = None,
-    sizes: Sequence[int] = SIZES,
-    replicates: int = DRAWS,
-    jobs: int = 1,
-    stored: bool = False,
-    keep: str | Path | None = None,
-    progress: Progress | None = None,
-) -> PaperStudy:
-    """Score methods by the holes they name, and by what else they say.
-
-    Parameters
-    ----------
-    shared : path, optional
-        Folder with ``real/known_holes``, or that folder itself; left out, ``$GROUNDFAULT_SHARED``
-        or ``../shared/data``.
-    methods : sequence of str
-        Names of `METHODS`.
-    models : sequence of str, optional
-        All where left out.
-    sizes : sequence of int
-        Prompts of a sample.
-    replicates : int
-        Samples drawn of each size.
-    jobs : int
-        Processes; the answer does not depend on it.
-    stored : bool
-        Run nothing: show what ``keep`` holds.
-    keep : path, optional
-        File of what is done; a study that was stopped, or killed, goes on from it.
-    progress : callable, optional
-
-    Raises
-    ------
-    InputError
-        If the data are not there.
-    PlanError
-        If a method, model or size is not there, or there is no file to show from.
-    """
-    progress = listener(progress)
-    data = read_holes(find_folder(shared))
-    methods = check_names(methods, tuple(METHODS), "method")
-    models = check_names(models, data.models, "model")
-    if not all(1 <= size < data.examples.height for size in sizes):
-        raise PlanError(
-            f"sizes must be from 1 to {data.examples.height - 1:,}, so that some prompts are left "
-            "to score on"
-        )
-    absent = [name for name in methods if not METHODS[name].installed]
-    lacking = tuple(f"{METHODS[name].label}: pip install {METHODS[name].needs}" for name in absent)
-    able = [name for name in methods if name not in absent]
-    parts = _parts(data, able, models, sizes, replicates)
-    rows = gather_rows(parts, measure, keep, jobs, progress, stored=stored)
-    settings: dict[str, Any] = {
-        "replicates": replicates,
-        "sizes": list(sizes),
-        "methods": list(methods),
-        "models": list(models),
-        "data": data.digest,
-    }
-    labels = {method: METHODS[method].label for method in methods}
-    holes = {model: data.holes[model][0] for model in models if data.holes[model][1] is not None}
-    return PaperStudy(
-        "known-holes",
-        "Known holes: who names what a model never saw",
-        SOURCE,
-        settings,
-        known_holes_tables.make_tables(rows, holes, models, labels, sizes),
-        lacking,
-        known_holes_tables.draw_figures(rows, models, labels, sizes),
-    )
-
-
 def find_folder(shared: str | Path | None) -> Path:
     """The folder of the data, by the folder that it is in or by itself."""
     folder = find_shared(shared)
     return folder if (folder / _FILES[-1]).is_file() else folder / FOLDER
-
-
-def measure(method: str, folder: Path, model: str, size: int, draw: int) -> Rows:
-    """One row: what a method says of one model after one sample, and how good that is."""
-    data, way = read_holes(folder), METHODS[method]
-    _warm_up(method, folder)
-    sample = data.sample(size, draw)
-    evidence = data.evidence(model, sample, way.columns)
-    begin = time.process_time()
-    descriptions = way.describe(evidence)
-    seconds = time.process_time() - begin
-    row = {"method": method, "model": model, "n": size, "draw": draw, "seconds": seconds}
-    return [row | score_descriptions(descriptions, data, model, sample, data.examples)]
 
 
 def score_descriptions(
@@ -244,29 +145,6 @@ def score_descriptions(
     scores = score_rules(holds, data.errors[model], ~sample, data.holes[model][1])
     texts = [description.text[:_CHARACTERS] for description in descriptions[:_KEPT]]
     return scores | {"rules": texts}
-
-
-@cache
-def _warm_up(method: str, folder: Path) -> None:
-    """Run a method once, so that loading and compiling are not in its times."""
-    data = read_holes(folder)
-    way, model = METHODS[method], data.models[-1]
-    way.describe(data.evidence(model, data.sample(200, 0), way.columns))
-
-
-def _parts(
-    data: HoleData,
-    methods: Sequence[str],
-    models: Sequence[str],
-    sizes: Sequence[int],
-    replicates: int,
-) -> dict[str, tuple[Any, ...]]:
-    """Arguments of `measure` by name: whole draws first, so that tables fill evenly."""
-    return {
-        f"{method} / {model} / n={size} / draw {draw} / data {data.digest} / "
-        f"groundfault {groundfault.__version__}": (method, data.folder, model, size, draw)
-        for draw, size, model, method in product(range(replicates), sizes, models, methods)
-    }
 
 
 def check_names(names: Sequence[str] | None, known: tuple[str, ...], kind: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from groundfault_studies.known_holes_tables import HALF, WELL
+from groundfault_studies.cause_tables import HALF, WELL
 from groundfault_studies.rule_scores import AS_GOOD_AS_NONE, FIRST
 from groundfault_studies.tables import Kind, PaperRow, PaperTable, Value
 from groundfault_studies.validity import upper

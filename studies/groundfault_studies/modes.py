@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -25,13 +25,13 @@ from groundfault.base.long_work import Progress, listener
 from groundfault.core.roles import Roles, add_parts
 from groundfault.errors import InputError
 from groundfault.modes.condition import list_conditions
-from groundfault_studies import known_holes_tables as tables
+from groundfault_studies import cause_tables as tables
 from groundfault_studies.known_holes import HoleData, check_names, read_holes
 from groundfault_studies.resuming import Rows, gather_rows
 from groundfault_studies.rule_methods import METHODS
 from groundfault_studies.rule_scores import FIRST, jaccard, score_rules
 from groundfault_studies.shared_folder import find_shared
-from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable
+from groundfault_studies.tables import PaperStudy
 
 Bools = NDArray[np.bool_]
 
@@ -163,7 +163,7 @@ def study(
         "Modes: which methods name why real models and programs fail",
         SOURCE,
         {"replicates": replicates, "sizes": list(sizes), "methods": able, "models": list(names)},
-        tuple(_make_tables(rows, worlds, labels, sizes)),
+        tuple(tables.make_tables(rows, list(_list_parts(worlds, sizes)), labels, COLLECTIONS)),
         tuple(f"{METHODS[name].label}: pip install {METHODS[name].needs}" for name in absent),
     )
 
@@ -178,11 +178,17 @@ def measure(method: str, folder: Path, table: str, world: str, size: int, draw: 
     seconds = time.process_time() - begin
     holds = [one.apply(_read_parts(folder, table)) for one in descriptions]
     cause, region = data.holes[world]
-    scores = score_rules(holds, np.nan_to_num(data.errors[world]), known & ~sample, region)
+    losses, fresh = np.nan_to_num(data.errors[world]), known & ~sample
+    scores = score_rules(holds, losses, fresh, region)
     row = {"method": method, "model": world, "n": size, "draw": draw, "seconds": seconds}
     row |= scores | {"rules": [one.text[:200] for one in descriptions[:FIRST]]}
     drawn = _DRAWN.get(folder.name, ())
     row["chance"] = sum(_names_one(one.text, drawn, cause) for one in descriptions)
+    row["rates"] = [
+        [*one.rates, int((on & fresh).sum()), float(losses[on & fresh].sum())]
+        for one, on in zip(descriptions, holds, strict=True)
+        if one.rates
+    ]
     if region is not None and method == "modes" and scores["first"] < tables.WELL:
         row["why"] = explain_miss(data, region, scores)
     return [row]
@@ -218,8 +224,8 @@ def explain_miss(data: HoleData, region: Bools, scores: Mapping[str, Any]) -> st
     Returns
     -------
     str
-        ``place``: it comes later; ``language``: no condition and no two say it; ``width``: a rule
-        is near it; ``bar``: none is.
+        ``place``: it comes later; ``language``: no condition and no two say it; ``choice``: a
+        rule is near it; ``bar``: none is.
     """
     if scores["all"] >= tables.WELL:
         return "place"
@@ -231,43 +237,19 @@ def explain_miss(data: HoleData, region: Bools, scores: Mapping[str, Any]) -> st
     pairs = (jaccard(rows[i] & rows[j], region) for i in near for j in near if i < j)
     if max(most, *pairs, 0.0) < tables.WELL:
         return "language"
-    return "width" if scores["all"] >= 0.2 else "bar"
+    return "choice" if scores["all"] >= 0.2 else "bar"
 
 
-def _make_tables(
-    rows: Rows,
-    worlds: Mapping[str, Mapping[str, HoleData]],
-    methods: Mapping[str, str],
-    sizes: Sequence[int],
-) -> list[PaperTable]:
-    made = []
-    for (name, data), size in product(worlds.items(), sizes):
-        fits = [d for d in data.values() if size <= _MOST_SEEN * d.examples.height]
-        causes = {m: d.holes[m] for d in fits for m in d.models}
+def _list_parts(
+    worlds: Mapping[str, Mapping[str, HoleData]], sizes: Sequence[int]
+) -> Iterator[tables.Part]:
+    """Worlds that have rows left beside a sample, by size and collection."""
+    for size, (name, data) in product(sizes, worlds.items()):
+        fits = [one for one in data.values() if size <= _MOST_SEEN * one.examples.height]
+        causes = {
+            world: cause if region is not None else None
+            for one in fits
+            for world, (cause, region) in one.holes.items()
+        }
         if causes:
-            title = f"{COLLECTIONS[name].capitalize()}, n = {size:,}"
-            count = sum(region is not None for _, region in causes.values())
-            made.append(tables.make_size_table(rows, count, list(causes), methods, size, title))
-            made.append(_miss_table(rows, causes, size, title))
-    return made
-
-
-def _miss_table(
-    rows: Rows, causes: Mapping[str, tuple[str, Bools | None]], size: int, title: str
-) -> PaperTable:
-    """Cause by cause: how often it is named, and why not."""
-    lines = []
-    for world, (cause, region) in causes.items():
-        own = [r for r in rows if (r["method"], r["model"], r["n"]) == ("modes", world, size)]
-        if region is not None and own:
-            named = sum(row["first"] >= tables.WELL for row in own)
-            why = sorted({row["why"] for row in own if "why" in row})
-            here = {"cause": cause, "named": f"{named}/{len(own)}", "why": ", ".join(why) or None}
-            lines.append(PaperRow(world, here))
-    note = (
-        "In how many draws a failure mode among the first five is the cause. Missed by place: it "
-        "comes later; language: no condition and no two conditions say it; width: a mode is near; "
-        "bar: none is."
-    )
-    columns: tables.Columns = {key: (key, "text") for key in ("cause", "named", "why")}
-    return PaperTable(f"{title}, cause by cause", note, columns, tuple(lines))
+            yield tables.Part(name, size, causes)

@@ -51,11 +51,15 @@ class Description:
         Of a table, for which of its rows the rule holds: bool, shape (rows,).
     alternatives : tuple of callable
         The same of the rules that the method names beside it, as ones that say the same.
+    rates : tuple of float
+        Failure rate inside, the rate to expect of new examples, and the ends of its 90 % interval;
+        empty for a method that expects none.
     """
 
     text: str
     apply: Callable[[pl.DataFrame], Bools]
     alternatives: tuple[Callable[[pl.DataFrame], Bools], ...] = ()
+    rates: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,7 @@ def _list_modes(report: Any) -> list[Description]:
             mode.meaning,
             partial(_holds, mode),
             tuple(partial(_apply_rule, one.rule) for one in mode.alternatives),
+            (mode.rate, mode.corrected, *mode.interval),
         )
         for mode in report.modes
     ]

@@ -1,28 +1,19 @@
-"""The study of known holes: scores by hand, methods that name what is planted, a study that goes on
-where it was killed.
-"""
+"""Known holes: the data are read as they are, scores by hand, methods name what is planted."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from click.testing import CliRunner
 
 from groundfault import Evidence
-from groundfault.cli.study import STUDIES, study as command
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError
 from groundfault_studies import known_holes
-from groundfault_studies.known_holes_tables import SizeCell, count_named
 from groundfault_studies.rule_methods import METHODS, RowCoding
 from groundfault_studies.rule_scores import count_false, score_rules, weigh_excess
-from groundfault_studies.tables import PaperStudy
-
-FEW = ("sliceline", "cart")
 
 
 def draw_prompts(rows: int, seed: int = 0) -> pl.DataFrame:
@@ -68,13 +59,6 @@ def folder(tmp_path: Path) -> Path:
     }
     (place / "holes.json").write_text(json.dumps(rules))
     return tmp_path
-
-
-def without_times(study: PaperStudy) -> str:
-    for table in study.tables:
-        for row in table.rows:
-            row.here.pop("seconds", None)  # type: ignore[attr-defined]
-    return study.to_json()
 
 
 # scores
@@ -168,67 +152,7 @@ def test_a_coding_has_a_column_a_value_and_no_prose() -> None:
     assert coding.word(3, False, 2.5) == "digits <= 2.5"
 
 
-# the study
-
-
-def test_a_study_counts_what_it_says(folder: Path) -> None:
-    result = known_holes.study(folder, methods=FEW, sizes=(100, 200), replicates=3)
-    small, large, holes, words = result.tables
-    assert (small.title, large.title) == ("n = 100", "n = 200")
-    tree = {row.label: row.here for row in large.rows}["tree (CART)"]
-    assert tree["first"] == "1"
-    assert tree["draws"] == 3
-    assert [row.label for row in holes.rows] == ["shouts#1"]
-    assert holes.rows[0].here["cart"] == "3/3"
-    assert [row.label for row in words.rows] == ["shouts#1", "none#1"]
-    assert "task = add" in str(words.rows[0].here["1"])
-    assert result.figures["named"].startswith("<svg")
-    assert not result.lacking
-
-
-def test_an_interrupted_study_goes_on(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keep, calls = tmp_path / "out" / "rows.jsonl", []
-    real = known_holes.measure
-
-    def count(*job: Any) -> known_holes.Rows:
-        calls.append(job)
-        return real(*job)
-
-    monkeypatch.setattr(known_holes, "measure", count)
-    settings: dict[str, Any] = {"methods": FEW, "sizes": (100,), "replicates": 2, "keep": keep}
-    whole = without_times(known_holes.study(folder, **settings))
-    assert len(calls) == 8
-    lines = keep.read_text().splitlines(keepends=True)
-    keep.write_text("".join(lines[:5]) + lines[5][:40])  # killed while it wrote the sixth
-    before = keep.read_bytes()
-    shown = known_holes.study(folder, stored=True, **settings)
-    assert keep.read_bytes() == before, "a look at a study that runs must not write to its file"
-    assert [row.here["draws"] for row in shown.tables[0].rows] == [1, 1]
-    assert len(calls) == 8
-    assert without_times(known_holes.study(folder, **settings)) == whole
-    assert len(calls) == 11
-    assert without_times(known_holes.study(folder, **settings)) == whole
-    assert len(calls) == 11
-
-
-@pytest.mark.slow
-def test_processes_do_not_change_the_answer(folder: Path) -> None:
-    settings: dict[str, Any] = {"methods": ("cart",), "sizes": (100,), "replicates": 2}
-    alone = known_holes.study(folder, **settings)
-    assert without_times(known_holes.study(folder, jobs=2, **settings)) == without_times(alone)
-
-
-def test_rows_of_other_data_are_not_taken(folder: Path, tmp_path: Path) -> None:
-    keep = tmp_path / "rows.jsonl"
-    settings: dict[str, Any] = {"methods": ("cart",), "sizes": (100,), "replicates": 1}
-    known_holes.study(folder, keep=keep, **settings)
-    examples = folder / known_holes.FOLDER / "examples.parquet"
-    draw_prompts(400, seed=5).write_parquet(examples)
-    known_holes.read_holes.cache_clear()
-    shown = known_holes.study(folder, keep=keep, stored=True, **settings)
-    assert [row.here["draws"] for row in shown.tables[0].rows] == [0]
+# the data
 
 
 def test_all_methods_and_models_see_the_same_samples(folder: Path) -> None:
@@ -245,58 +169,13 @@ def test_all_methods_and_models_see_the_same_samples(folder: Path) -> None:
     assert "target" not in data.evidence("none#1", one, columns=True).frame.columns
 
 
-def test_a_draw_counts_once_all_models_are_there() -> None:
-    rows = [
-        {"method": "cart", "n": 100, "model": model, "draw": draw, "first": 0.9}
-        for model, draw in (("a", 0), ("b", 0), ("a", 1))
-    ]
-    cell = SizeCell.of(rows, "cart", 100, ("a", "b"))
-    assert cell.each(count_named("first", 0.8)) == [2]
-
-
-def test_what_is_not_there_is_said(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no folder .*nowhere.*--shared"):
-        known_holes.study(tmp_path / "nowhere")
-    with pytest.raises(PlanError, match="no method 'magic'; there are modes"):
-        known_holes.study(folder, methods=("magic",))
-    with pytest.raises(PlanError, match="no model 'x'; there are shouts#1, none#1"):
-        known_holes.study(folder, models=("x",))
-    with pytest.raises(PlanError, match="sizes must be from 1 to 399"):
-        known_holes.study(folder, sizes=(400,))
-    with pytest.raises(PlanError, match="--out"):
-        known_holes.study(folder, sizes=(100,), stored=True)
-    (folder / known_holes.FOLDER / "inside.parquet").write_bytes(b"PAR1")
-    known_holes.read_holes.cache_clear()
+def test_files_that_are_not_there_are_named(folder: Path, tmp_path: Path) -> None:
+    place = known_holes.find_folder(folder)
+    with pytest.raises(InputError, match=r"lacks examples.parquet.*--shared"):
+        known_holes.read_holes(tmp_path)
+    (place / "inside.parquet").write_bytes(b"PAR1")
     with pytest.raises(InputError, match="does not hold what this study reads"):
-        known_holes.study(folder / known_holes.FOLDER)
-
-
-def test_a_library_that_is_not_there_is_lacking(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("groundfault_studies.rule_methods.find_spec", lambda name: None)
-    result = known_holes.study(folder, methods=("cart", "rulefit"), sizes=(100,), replicates=1)
-    assert result.lacking == ("RuleFit (imodels): pip install imodels",)
-    assert [row.here["draws"] for row in result.tables[0].rows] == [1, 0]
-
-
-def test_the_command_takes_lists(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(STUDIES.built_in, "known-holes", "groundfault_studies.known_holes:study")
-    words = ["known-holes", "--shared", str(folder), "--methods", "cart, sliceline"]
-    words += ["--sizes", "100,150", "--replicates", "1", "--out", str(tmp_path / "tables")]
-    done = CliRunner().invoke(command, words)
-    assert done.exit_code == 0, done.output
-    assert {place.name for place in (tmp_path / "tables").iterdir()} == {
-        "known-holes.rows.jsonl",
-        "known-holes.md",
-        "known-holes.json",
-        "known-holes-named.svg",
-    }
-    assert len((tmp_path / "tables" / "known-holes.rows.jsonl").read_text().splitlines()) == 8
-    wrong = CliRunner().invoke(command, ["known-holes", "--sizes", "many"])
-    assert "whole numbers" in str(wrong.exception)
+        known_holes.read_holes(place)
 
 
 def test_the_real_holes_are_what_they_are_said_to_be(shared: Path) -> None:

@@ -56,10 +56,9 @@ def _list_study_settings(
     pipeline : NAME
         For deim: name of the spaCy pipeline; default en_core_web_sm.
     methods : NAMES
-        For known-holes, modes and mode-worlds: methods; for sequential: policies; all separated by
-        commas.
+        For modes and mode-worlds: methods; for sequential: policies; all separated by commas.
     models : NAMES
-        For known-holes: models, for modes: collections, separated by commas; default all.
+        For modes: collections, separated by commas; default all.
     model : NAME
         For janus: model that answers generated packets, such as openai/gpt-4o-mini or hf/NAME.
 
@@ -76,7 +75,7 @@ def _list_study_settings(
     quick
         For the studies of papers: run a small trial, without conclusions.
     sizes : N,N,...
-        For known-holes and modes: rows of a sample; default 500,1000,2000,4000 or 500,2000,8000.
+        For modes: rows of a sample; default 500,2000,8000.
         For janus with --model: rows of each table of a packet; default 40.
     only : N,N,...
         For attacks: numbers of the promises to attack; for sequential: burn-ins, of 10, 40 and 70;
@@ -85,8 +84,7 @@ def _list_study_settings(
     Output
     ------
     stored
-        For known-holes, modes, mode-worlds, attacks and descriptions: run nothing, show what --out
-        holds so far.
+        For modes, mode-worlds, attacks and descriptions: run nothing, show what --out holds so far.
     jobs : N
         Number of processes; default 1; results do not depend on it.
     """
@@ -107,13 +105,12 @@ def study(
     too), sequential, sequential-pool (policies beside the records of the reference), label-cost (of
     sequential audits, beside the paper's best), validity (of sequential audits), probe-policies,
     probe-networks (policies on two real networks), probes (the whole protocol against a scripted
-    model), known-holes (who names what a model never saw in training), modes (who names why real
-    models and programs fail), mode-worlds (failure modes where the truth is simulated),
-    grader-labels (what a cheap grader saves), descriptions (by a language model, with annotators
-    that err), or attacks (worlds made to break promises). Without its data a study shows the tables
-    that need none, and the exit status is 2. It resumes where it stopped if --out is the same;
-    failure-scope, discover, sequential, sequential-pool and label-cost show their tables so far on
-    standard error.
+    model), modes (who names why real models and programs fail), mode-worlds (failure modes where
+    the truth is simulated), grader-labels (what a cheap grader saves), descriptions (by a language
+    model, with annotators that err), or attacks (worlds made to break promises). Without its data a
+    study shows the tables that need none, and the exit status is 2. It resumes where it stopped if
+    --out is the same; failure-scope, discover, sequential, sequential-pool and label-cost show
+    their tables so far on standard error.
 
     \b
     groundfault lab study janus --out tables/
