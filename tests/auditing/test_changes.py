@@ -11,6 +11,7 @@ from scipy import stats
 import groundfault
 from groundfault import Evidence, Plan, PlanError
 from groundfault.auditing import changes
+from groundfault.auditing.gate_rows import make_overall_row
 from groundfault.render.audit_page import make_summary
 from groundfault.render.page import Paragraph
 from groundfault.stats import paired
@@ -46,7 +47,7 @@ def test_a_slice_that_got_worse_is_named_with_both_rates(judge: str | None) -> N
     assert finding.sentence.startswith(
         f"Confirmed change: new fails more often than old when {finding.meaning} ("
     )
-    assert f"old {cell.off_errors:g}/{cell.off}, new {cell.on_errors:g}/{cell.on}" in (
+    assert f"old {cell.off_errors:g} of {cell.off}, new {cell.on_errors:g} of {cell.on}" in (
         finding.sentence
     )
     assert "It differs from the change elsewhere" in finding.sentence
@@ -54,6 +55,18 @@ def test_a_slice_that_got_worse_is_named_with_both_rates(judge: str | None) -> N
     assert finding.elsewhere.difference == pytest.approx(cell.lift - finding.elsewhere.change)
     low, high = finding.elsewhere.interval
     assert low < finding.elsewhere.difference < high
+
+
+def test_graded_changes_speak_of_the_mean_loss() -> None:
+    frame = make_runs(n=2000, shift=0.25).with_columns(pl.col("error") * 0.9 + 0.05)
+    report = compare_runs(frame)
+    sentences = {f.name: f.sentence for f in report.findings}
+    start = "Confirmed change: new has a larger mean loss than old when hard ("
+    assert sentences["hard"].startswith(f"{start}old 0.3")
+    assert "fails" not in " ".join([*sentences.values(), make_summary(report).verdict])
+    assert report.change is not None
+    row = make_overall_row(report.data, report.change)
+    assert row.sentence.startswith("Overall, new has a larger mean loss than old (old 0.")
 
 
 def test_a_change_of_all_alike_is_no_slice_of_its_own() -> None:

@@ -116,8 +116,8 @@ def test_short_inputs_that_fail_are_a_weakness_in_their_own_words(short: Report)
     assert cut.full.lift is not None
     assert cut.full.lift < 0
     assert cut.opposite == Opposite("n_words <= 25", "n_words <= 25", "n_words is at most 25")
-    start = "Confirmed association: failures are more frequent when n_words is at most 25 (on "
-    assert cut.sentence.startswith(start + f"{cut.full.off_errors:g}/{cut.full.off}, off ")
+    start = "Confirmed association: failures are more frequent when n_words is at most 25 ("
+    assert cut.sentence.startswith(start + f"{cut.full.off_errors:g} of {cut.full.off} that ")
     assert f"difference {-100 * cut.full.lift:+.0f} points" in cut.sentence
     # values of a category stay where the model does better
     assert [f.name for f in short.strengths] == ["lang = fr"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ def write(
     plan: Plan | None = None,
     guarantee: str = "guaranteed",
     cell: Cell = CELL,
+    *,
+    is_graded: bool = False,
     **fields: Any,
 ) -> str:
     words = {"name": "long", "rule": "n > 9", "meaning": "it is long", "source": "", "outcome": ""}
@@ -31,14 +34,26 @@ def write(
         full=cell,
         **fields,
     )
-    return messages.write_sentence(finding, plan or Plan(), guarantee)
+    return messages.write_sentence(finding, plan or Plan(), guarantee, is_graded=is_graded)
 
 
 def test_a_confirmed_finding_is_an_association() -> None:
     assert write(Verdict.CONFIRMED) == (
-        "Confirmed association: failures are more frequent when it is long (on 20/40, off 6/60; "
-        "held-out difference +40 points (selected), 90% interval +20 to +60; adjusted p = 0.003; "
-        "guaranteed)."
+        "Confirmed association: failures are more frequent when it is long (20 of 40 that "
+        "match, 6 of 60 others; held-out difference +40 points, not corrected for selection (90% "
+        "interval +20 to +60); adjusted p = 0.003; guaranteed)."
+    )
+
+
+def test_a_mean_loss_is_no_count_of_failures() -> None:
+    graded = replace(CELL, on_errors=20.5)
+    text = write(Verdict.CONFIRMED, cell=graded, is_graded=True, outcome="m1")
+    start = "losses of m1 are larger when it is long (mean loss 0.51 of 40 that match, 0.10 of 60 "
+    assert text.startswith(f"Confirmed association: {start}others; held-out difference +40 points")
+    less = write(Verdict.CONFIRMED, cell=replace(graded, lift=-0.1), is_graded=True)
+    assert "losses are smaller when it is long" in less
+    assert messages.write_conclusion(0.2, 0.3, 0, is_graded=True).endswith(
+        "if its mean loss is 0.20 above that of the rest. Smaller differences may be missed."
     )
 
 
@@ -50,13 +65,15 @@ def test_a_confirmed_lift_is_called_selected_and_corrected() -> None:
 
     lift = Estimate(0.31, (0.0, 0.6))
     corrected = (
-        "held-out difference +40 points (selected); corrected for that +31, 90% interval 0 to +60"
+        "held-out difference +40 points, or +31 corrected for selection (90% interval 0 to +60)"
     )
     assert corrected in tell(Plan(), lift)
     # told of the other side, the correction turns as well
     assert corrected in tell(Plan(), lift.swap(), Opposite("short", "n < 9", "it is short"))
     ratio = tell(Plan(effect="risk_ratio"), Estimate(2.5, (1.0, 6.0)))
-    assert "corrected for that risk ratio 2.50, risk ratio 90% interval 1.00 to 6.00" in ratio
+    assert (
+        "or risk ratio 2.50 corrected for selection (risk ratio 90% interval 1.00 to 6.00)" in ratio
+    )
 
 
 def test_what_is_too_small_is_called_real() -> None:

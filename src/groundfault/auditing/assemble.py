@@ -24,7 +24,7 @@ from groundfault.auditing.counted_audit import CountedAudit
 from groundfault.auditing.detectable import ChangeDesign
 from groundfault.auditing.failure_modes import choose_columns
 from groundfault.auditing.findings import make_findings, number_or_none
-from groundfault.auditing.hints import describe_parts, is_pass_or_fail, write_hints
+from groundfault.auditing.hints import describe_parts, write_hints
 from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.auditing.messages import describe_guarantee
 from groundfault.auditing.prepared_audit import PreparedAudit, tabulate_units
@@ -124,7 +124,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         statuses=dict(results.statuses),
         counted_as_failed=audit.evidence.counted_as_failed,
         uniform=uniform,
-        averaged=full.denominator != 1 and is_pass_or_fail(audit.evidence),
+        averaged=full.denominator != 1 and not results.is_graded,
         judge=audit.judge.name,
         judge_reason=audit.judge_reason,
         guarantee=describe_guarantee(
@@ -149,6 +149,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
             "" if lifts else _say_why_unknown(results),
             [one.column for one in results.named.deciding],
             uniform,
+            is_graded=results.is_graded,
         ),
         baselines=attempt(failed, "the weaker rules", None, _make_baselines, results),
         robustness=None

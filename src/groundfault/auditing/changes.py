@@ -10,9 +10,9 @@ from msgspec import structs
 
 from groundfault.auditing.detectable import ChangeDesign
 from groundfault.auditing.messages import (
+    compare_models,
+    describe_effect,
     describe_guarantee,
-    equal_p,
-    format_percent,
     format_points,
 )
 from groundfault.auditing.report_schema import OverallChange
@@ -126,9 +126,10 @@ def tell_change(finding: Finding, contrast: Elsewhere | None, results: AuditResu
     else:
         small = finding.verdict is Verdict.TOO_SMALL
         start = "A real change, smaller than was asked for" if small else "No change beyond chance"
+        rate = "mean loss" if results.is_graded else "failure rate"
         sentence = (
-            f"{start}: when {finding.meaning}, the failure rate of {compare[1]} is "
-            f"that of {compare[0]} {format_points(cell.lift)} points."
+            f"{start}: when {finding.meaning}, the {rate} changes by {format_points(cell.lift)} "
+            f"points from {compare[0]} to {compare[1]}."
         )
     return replace(finding, sentence=sentence, elsewhere=contrast)
 
@@ -141,19 +142,17 @@ def _tell_confirmed(
     results: AuditResults,
 ) -> str:
     first, second = compare
-    plan = results.audit.plan
-    more = "more" if (cell.lift or 0) > 0 else "less"
+    plan, is_graded = results.audit.plan, results.is_graded
+    told = compare_models(first, second, cell.lift or 0.0, is_graded=is_graded)
+    before, after = (
+        f"{name} {errors / n:.2f}" if is_graded else f"{name} {errors:g} of {n}"
+        for name, errors, n in (
+            (first, cell.off_errors, cell.off),
+            (second, cell.on_errors, cell.on),
+        )
+    )
     where = "held out, " if finding.holdout else ""
-    level = format_percent(1 - float(to_fraction(plan.alpha)))
-    corrected = finding.estimate
-    ends = corrected.interval if corrected else cell.interval
-    interval = " (selected)"
-    if corrected:
-        interval += f"; corrected for that {format_points(corrected.effect)}"
-    if ends:
-        interval += f", {level} interval {format_points(ends[0])} to {format_points(ends[1])}"
-    chance = "" if cell.p_adjusted is None else f"; adjusted {equal_p(cell.p_adjusted)}"
-    rest = ""
+    effect, rest = describe_effect(finding, plan, "change"), ""
     if contrast is not None:
         differs = "differs from" if contrast.differs else "cannot be told from"
         rest = f" It {differs} the change elsewhere, {format_points(contrast.change)} points."
@@ -161,9 +160,8 @@ def _tell_confirmed(
         results.audit.judge, plan, len(results.ruling.hypotheses), results.opening
     )
     return (
-        f"Confirmed change: {second} fails {more} often than {first} when {finding.meaning} "
-        f"({where}{first} {cell.off_errors:g}/{cell.off}, {second} {cell.on_errors:g}/{cell.on}; "
-        f"change {format_points(cell.lift)} points{interval}{chance}; {guarantee}).{rest}"
+        f"Confirmed change: {told} when {finding.meaning} "
+        f"({where}{before}, {after}; {effect}; {guarantee}).{rest}"
     )
 
 

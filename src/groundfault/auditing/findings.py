@@ -98,7 +98,8 @@ def _make_finding(
         opposite=opposite,
         estimate=estimate,
     )
-    return replace(finding, sentence=messages.write_sentence(finding, audit.plan, guarantee))
+    sentence = messages.write_sentence(finding, audit.plan, guarantee, is_graded=results.is_graded)
+    return replace(finding, sentence=sentence)
 
 
 def _count_decoys(results: AuditResults, h: int, j: int) -> float | None:

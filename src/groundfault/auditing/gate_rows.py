@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct, structs
 
-from groundfault.auditing.messages import format_points, write_mode_sentence
+from groundfault.auditing.messages import compare_models, format_points, write_mode_sentence
 from groundfault.auditing.report import parse_report, read_report
 from groundfault.auditing.report_schema import OverallChange, ReportData
 from groundfault.core.finding import Finding
@@ -239,8 +239,9 @@ def make_overall_row(report: ReportData, change: OverallChange, outcome: str = "
     outcome : str
     """
     compare = report.manifest.compare or ("the baseline", "the report")
-    more = "more" if change.change > 0 else "less"
-    rates = [f"{name} {rate:.1%}" for name, rate in zip(compare, change.error_rates, strict=True)]
+    told = compare_models(*compare, change.change, is_graded=report.is_graded)
+    write = "{} {:.2f}" if report.is_graded else "{} {:.1%}"
+    rates = [write.format(*one) for one in zip(compare, change.error_rates, strict=True)]
     return GateRow(
         name="all examples",
         rule="all examples",
@@ -259,7 +260,7 @@ def make_overall_row(report: ReportData, change: OverallChange, outcome: str = "
         high=change.interval[1],
         kind="overall",
         sentence=(
-            f"Overall, {compare[1]} fails {more} often than {compare[0]} ({', '.join(rates)}; "
+            f"Overall, {told} ({', '.join(rates)}; "
             f"{format_points(change.change)} points; p = {change.p:.2g})."
         ),
         subject=change,

@@ -382,19 +382,13 @@ def _about_approximations(results: AuditResults) -> Iterator[str]:
     if results.audit.size_classes is not None:
         yield _SIZES_DIFFER
     elif results.full.denominator != 1:
-        is_mean = is_pass_or_fail(results.audit.evidence)
-        why = "repeated examples were averaged" if is_mean else "losses are graded"
+        why = "losses are graded" if results.is_graded else "repeated examples were averaged"
         yield f"{why}, so p-values come from random permutations"
     if results.full.denominator != 1 and results.audit.judge.name == "multisplit-e":
         yield (
             "multisplit-e assumes that losses vary as much in a slice as elsewhere: a slice that "
             "varies more may be confirmed too often; --judge max-t, holm or split-holm allow for it"
         )
-
-
-def is_pass_or_fail(evidence: Evidence) -> bool:
-    """Return whether each scored row passed or failed, without graded losses."""
-    return bool(evidence.loss.drop_nulls().is_in([0.0, 1.0]).all())
 
 
 def _count_at_the_edge(results: AuditResults) -> int:

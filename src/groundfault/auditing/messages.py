@@ -27,6 +27,11 @@ NOTHING = "No reportable finding"
 REASONS = tomllib.loads(read_beside(__file__, "reasons.toml"))
 
 
+CHANGES = (
+    ("fails", "more often", "less often"),
+    ("has", "a larger mean loss", "a smaller mean loss"),
+)
+"""Verb and comparison of a model that is worse, or better: with pass and fail, and with losses."""
 UNNAMED = "ids or rare values, with too few examples of each"
 NEVER_REPEATS = "numbers that never repeat, taken for ids"
 """Reasons that rules leave out a column with too little information about many examples."""
@@ -68,7 +73,7 @@ def explain_codes(codes: tuple[str, ...]) -> str:
     return f"{', '.join(codes)}: {message}" if codes else ""
 
 
-def write_sentence(finding: Finding, plan: Plan, guarantee: str) -> str:
+def write_sentence(finding: Finding, plan: Plan, guarantee: str, *, is_graded: bool = False) -> str:
     """Return the full sentence about one finding, on the side with more failures.
 
     Parameters
@@ -78,23 +83,24 @@ def write_sentence(finding: Finding, plan: Plan, guarantee: str) -> str:
     plan : Plan
     guarantee : str
         Guarantee of a confirmation, see `describe_guarantee`.
+    is_graded : bool
+        Whether losses are graded: a rate is then a mean loss.
     """
     face = finding.face_failures(plan.effect)
-    what = f"failures of {face.outcome}" if face.outcome else "failures"
+    what = "losses" if is_graded else "failures"
+    what += f" of {face.outcome}" if face.outcome else ""
     cell, meaning = face.holdout or face.discovery, face.meaning
-    more = "more" if (cell.lift or 0) > 0 else "less"
+    words = ("larger", "smaller") if is_graded else ("more frequent", "less frequent")
+    differ = f"{what} are {words[(cell.lift or 0) <= 0]} when {meaning}"
     of = f" ({what})" if face.outcome else ""
     if face.verdict is Verdict.UNTESTABLE:
         return f"Not tested{of}: {meaning}."
     if face.verdict is Verdict.CONFIRMED:
-        return (
-            f"Confirmed association: {what} are {more} frequent when {meaning} "
-            f"({_numbers(face, plan)}; {guarantee})."
-        )
+        return f"Confirmed association: {differ} ({_numbers(face, plan, is_graded)}; {guarantee})."
     if face.verdict is Verdict.TOO_SMALL:
         return (
-            f"Real, and smaller than was asked for: {what} are {more} frequent when "
-            f"{meaning} ({_numbers(face, plan)}; {_describe_least(plan)})."
+            f"Real, and smaller than was asked for: {differ} "
+            f"({_numbers(face, plan, is_graded)}; {_describe_least(plan)})."
         )
     discovery = format_points(face.discovery.lift)
     if face.verdict is Verdict.NOT_REPLICATED:
@@ -107,28 +113,53 @@ def write_sentence(finding: Finding, plan: Plan, guarantee: str) -> str:
     return f"{below}{of}: {meaning} (difference on discovery {discovery} points)."
 
 
-def _numbers(finding: Finding, plan: Plan) -> str:
+def _numbers(finding: Finding, plan: Plan, is_graded: bool) -> str:
     """Write errors on and off the slice, the effect with its interval, and the p-value."""
+    cell = finding.holdout or finding.discovery
+    on, off = (
+        f"{errors / n:.2f} of {n:,}" if is_graded else f"{count_errors(errors)} of {n:,}"
+        for errors, n in ((cell.on_errors, cell.on), (cell.off_errors, cell.off))
+    )
+    name = "held-out difference" if finding.holdout else "difference"
+    mean = "mean loss " if is_graded else ""
+    return f"{mean}{on} that match, {off} others; {describe_effect(finding, plan, name)}"
+
+
+def describe_effect(finding: Finding, plan: Plan, name: str) -> str:
+    """Describe an effect, corrected for having passed a bar if the bar is known, and its p-value.
+
+    Parameters
+    ----------
+    finding : Finding
+    plan : Plan
+    name : str
+        Such as ``difference``.
+    """
     cell, estimate = finding.holdout or finding.discovery, finding.estimate
-    where = "held-out " if finding.holdout else ""
-    # an effect that passed a bar, corrected for it if the bar is known
-    selected = " (selected)" if finding.confirmed else ""
-    effect = f"{where}difference {format_points(cell.lift)} points"
+    effect = f"{name} {format_points(cell.lift)} points"
     if estimate is not None:
         is_ratio = plan.effect != "risk_difference"
         ratio = f"{plan.effect.replace('_', ' ')} {estimate.effect:.2f}"
         value = ratio if is_ratio else format_points(estimate.effect)
-        interval = _interval(estimate.interval, plan)
-        effect += f"{selected}; corrected for that {value}, {interval}"
-    elif cell.interval:
-        effect += f"{selected}, {_interval(cell.interval, plan)}"
+        effect += f", or {value} corrected for selection"
+    elif finding.confirmed:
+        effect += ", not corrected for selection"
+    if ends := cell.interval if estimate is None else estimate.interval:
+        effect += f" ({_interval(ends, plan)})"
     p = cell.p_adjusted if cell.p_adjusted is not None else cell.p
-    chance = f"; adjusted {equal_p(p)}" if p is not None else ""
-    shares = (
-        f"on {count_errors(cell.on_errors)}/{cell.on}, "
-        f"off {count_errors(cell.off_errors)}/{cell.off}"
-    )
-    return f"{shares}; {effect}{chance}"
+    return effect if p is None else f"{effect}; adjusted {equal_p(p)}"
+
+
+def compare_models(first: str, second: str, change: float, *, is_graded: bool) -> str:
+    """Say whether the second of two models fails more often, or has a larger mean loss.
+
+    Examples
+    --------
+    >>> compare_models("old", "new", -0.1, is_graded=False)
+    'new fails less often than old'
+    """
+    verb, more, less = CHANGES[is_graded]
+    return f"{second} {verb} {more if change > 0 else less} than {first}"
 
 
 def _describe_least(plan: Plan) -> str:
@@ -315,6 +346,8 @@ def write_conclusion(
     unknown: str = "",
     deciding: Sequence[str] = (),
     uniform: str = "",
+    *,
+    is_graded: bool = False,
 ) -> str:
     """Return the sentence about the audit's power: never that there are no failure modes.
 
@@ -335,9 +368,22 @@ def write_conclusion(
     if mdl is None:
         return f"{head}This audit is too small to find a rule that holds for {where}."
     return (
-        f"{head}A candidate that matches {where} is found four times in five if it fails at least "
-        f"{100 * mdl:.3g} points more often than the rest. Smaller differences may be missed."
+        f"{head}A candidate that matches {where} is found four times in five if "
+        f"{describe_excess(mdl, is_graded=is_graded)}. Smaller differences may be missed."
     )
+
+
+def describe_excess(lift: float, *, is_graded: bool) -> str:
+    """Describe a least excess of failures, or of the mean loss.
+
+    Examples
+    --------
+    >>> describe_excess(0.17, is_graded=False), describe_excess(0.17, is_graded=True)
+    ('it fails 17 points more often than the rest', 'its mean loss is 0.17 above that of the rest')
+    """
+    if is_graded:
+        return f"its mean loss is {lift:.2f} above that of the rest"
+    return f"it fails {100 * lift:.0f} points more often than the rest"
 
 
 def format_points(value: float | None) -> str:

@@ -117,6 +117,11 @@ class AuditResults:
     sample: tuple[ModeExample, ...] = ()
 
     @cached_property
+    def is_graded(self) -> bool:
+        """Return whether a scored row neither passed nor failed: a rate is then a mean loss."""
+        return not self.audit.evidence.loss.drop_nulls().is_in([0.0, 1.0]).all()
+
+    @cached_property
     def full(self) -> Units:
         """Return all units."""
         return self.discovery if self.holdout is None else self.audit.units(self.losses)

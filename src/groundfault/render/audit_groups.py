@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from groundfault.auditing import messages
 from groundfault.auditing.report import Report
@@ -184,14 +185,13 @@ def write_headline(report: Report, worse: int) -> str:
         How many slices, or groups of them, got worse unlike the rest.
     """
     change, (second, first) = report.change, name_sides(report)
+    compare = partial(messages.compare_models, first, second, is_graded=report.is_graded)
     if worse:
-        return f"{second} fails more often than {first} on {words.plural(worse, 'slice')}"
+        return f"{compare(1)} on {words.plural(worse, 'slice')}"
     if change is not None and change.confirmed:
-        more = "more" if change.change > 0 else "less"
-        return f"{second} fails {more} often than {first} overall"
+        return f"{compare(change.change)} overall"
     if report.confirmed:
-        more = "more" if report.weaknesses else "less"
-        return f"{second} fails {more} often than {first} on some slices"
+        return f"{compare(1 if report.weaknesses else -1)} on some slices"
     return f"No change from {first} to {second} beyond chance"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from shlex import quote
 
 from groundfault.auditing.hints import NO_LEVEL
-from groundfault.auditing.messages import DISCOVERIES, FAMILY
+from groundfault.auditing.messages import DISCOVERIES, FAMILY, describe_excess
 from groundfault.auditing.report_schema import ReportData
 from groundfault.core.column_meaning import means_pass
 from groundfault.readers.account import compare_official
@@ -96,7 +96,7 @@ def describe_excluded(outline: Outline) -> str:
             return TOO_FEW if search is not None and report.unused else ""
         return (
             f"A group of {words.level(report.power.prevalence)} of the {unit} is found four times "
-            f"in five if it fails {100 * lift:.0f} points more often than the rest."
+            f"in five if {describe_excess(lift, is_graded=report.is_graded)}."
         )
     needs = [(float(share), rate) for share, rate in search.detectable.items() if rate is not None]
     if not needs:

@@ -142,7 +142,8 @@ class ModeOutline:
         """Name a list of modes in a few words: of a change, of a model, or of all models' mean."""
         if self.changes is None:
             return "the mean of all models" if outcome == EVERY_MODEL else words.clean(outcome)
-        return f"{self.changes[1]} fails {'less' if outcome == BETTER else 'more'} often"
+        verb, *more = messages.CHANGES[self.report.is_graded]
+        return f"{self.changes[1]} {verb} {more[outcome == BETTER]}"
 
     @property
     def full(self) -> float:
@@ -160,16 +161,16 @@ class ModeOutline:
             # all examples together are the largest statement that was tested
             sizes = {name: len(group) for name, group in self.groups}
             (first, second), overall = self.changes, self.report.change
-            more = ((WORSE, "more"), (BETTER, "less"))
-            parts = [
-                f"{often} often under {words.plural(sizes[name], 'rule')}"
-                for name, often in more
+            verb, *more = messages.CHANGES[self.report.is_graded]
+            rules = " and ".join(
+                f"{often} under {words.plural(sizes[name], 'rule')}"
+                for name, often in zip((WORSE, BETTER), more, strict=True)
                 if name in sizes
-            ]
+            )
             if overall is None or not overall.confirmed:
-                return f"Than {first}, {second} fails {' and '.join(parts)}"
-            moved = f"{'more' if overall.change > 0 else 'less'} often than {first} overall"
-            return f"{second} fails {moved}; {' and '.join(parts)}"
+                return f"{second} {verb} {rules} than {first}"
+            moved = f"{more[overall.change <= 0]} than {first} overall"
+            return f"{second} {verb} {moved}; {rules}"
         if len(self.search.outcomes) > 1:
             if self.report.manifest.compare:
                 return f"{modes} in {words.plural(len(outcomes), 'direction')}"
@@ -230,8 +231,9 @@ class ModeOutline:
         if not names:
             return ""
         if self.changes is not None:
-            told = " or ".join(self.name_outcome(name).rpartition(" fails ")[2] for name in names)
-            return f"No rule was named under which {self.changes[1]} fails {told}."
+            verb, *more = messages.CHANGES[self.report.is_graded]
+            told = " or ".join(more[name == BETTER] for name in names)
+            return f"No rule was named under which {self.changes[1]} {verb} {told}."
         several = len(self.search.outcomes) > 1
         of = f" for {words.listing([self.name_outcome(n) for n in names], 6)}" if several else ""
         return f"No failure mode was named{of}."
