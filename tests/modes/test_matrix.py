@@ -123,3 +123,25 @@ def test_models_whose_ranges_end_elsewhere_share_a_row() -> None:
     assert any(mode.rule == '"day" BETWEEN 97 AND 118' for mode in modes)
     (row, *_) = search.matrix
     assert [cell.mark for cell in row.cells] == ["named", "named"]
+    # one of their ends serves both
+    (mode,) = [mode for mode in modes if (mode.outcome, mode.rule) == ("a", row.rule)]
+    on = mode.holds(table).to_numpy()
+    for cell, values in zip(row.cells, losses, strict=True):
+        assert (cell.n, cell.errors) == (on.sum(), values[on].sum())
+
+
+def test_a_row_of_one_model_ends_where_its_own_list_ends() -> None:
+    rng, n = np.random.default_rng(3), 1500
+    day = rng.integers(1, 366, n)
+    table = pl.DataFrame({"day": day, "rush": rng.random(n) < 0.4})
+    inside = (day >= 97) & (day <= 118)
+    losses = np.stack([rng.random(n) < np.where(inside, 0.9, 0.08), rng.random(n) < 0.1])
+    losses = losses.astype(float)
+    losses[0, :300] = np.nan  # models that answered different examples
+    modes, search = find_modes(table, losses, outcomes=("a", "b"))
+    (mode,) = [mode for mode in modes if mode.outcome == "a"]
+    (row,) = search.matrix
+    assert mode.rule == '"day" BETWEEN 97 AND 117'
+    on = mode.holds(table).to_numpy()
+    assert (row.rule, row.n, row.only) == (mode.rule, on.sum(), "a")
+    assert (row.cells[0].n, row.cells[0].errors) == (mode.n, mode.errors)

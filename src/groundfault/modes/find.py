@@ -422,6 +422,12 @@ class _Search:
         """Return one list of rules for all models."""
         conditions = [*self.literals, *make_own_conditions(self.own_rules)]
         holds = {one.rule: one.on for one in conditions}
+        numbers = {one.column: one.numbers for one in self.literals if one.numbers}
+        for language in self._languages.values():
+            for one in language.literals:
+                # a range with other ends, over the units of all models
+                if one.rule not in holds and one.bounds is not None:
+                    holds[one.rule] = numbers[one.column].cut(*one.bounds).on
         return make_matrix([one for one in self.lists if one.name != EVERY_MODEL], holds)
 
     def remarks(self) -> tuple[str, ...]:

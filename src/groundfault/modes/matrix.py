@@ -2,7 +2,8 @@
 
 The rules come from the models' own lists. A row is a rule that adds to the rows before it for at
 least one model. So a rule shared by several models has one row, and a rule of a single model gets a
-row when it is the best one left for this model.
+row when it is the best one left for this model. Rows are chosen among rules of the language, and
+then end where ranges of the models' own lists end.
 """
 
 from __future__ import annotations
@@ -83,9 +84,11 @@ class _Matrix:
                 # an excess inside a context is not an excess among all units
                 if one.rule.kind != "inside":
                     language = model.bars.language
-                    rule, _ = language.uncut(one.rule)
-                    pool.setdefault(language.sql(rule), (language, rule))
-        self.rules = list(pool.values())
+                    for rule in (language.uncut(one.rule)[0], one.rule):
+                        pool.setdefault(language.sql(rule), (language, rule))
+        self.rules, place = list(pool.values()), {name: r for r, name in enumerate(pool)}
+        wholes = (language.sql(language.uncut(rule)[0]) for language, rule in self.rules)
+        self.whole = np.array([place[name] for name in wholes], dtype=np.intp)
         units = models[0].scored.size
         self.on = np.zeros((len(pool), units), dtype=np.bool_)
         for r, (language, rule) in enumerate(self.rules):
@@ -107,11 +110,17 @@ class _Matrix:
     def _test(self, r: int, m: int) -> None:
         """Test a rule for a model, if its language has it."""
         bars = self.models[m].bars
-        rule = _translate(*self.rules[r], bars.language)
-        if rule is None:
+        language, exact = self.rules[r]
+        whole, log_ends = language.uncut(exact)
+        rule = _translate(language, whole, bars.language)
+        if rule is None or (log_ends and "cut" not in bars.weights):
             return
         own = any(bars.language.uncut(one.rule)[0] == rule for one in self.models[m].listed)
-        self.costs[r, m] = bars.cost_of(rule) if own else bars.sum_cost_of(rule)
+        if log_ends:
+            # any model pays for all ends, as the list does
+            self.costs[r, m] = bars.sum_cost_of(rule) + log_ends - math.log(bars.weights["cut"])
+        else:
+            self.costs[r, m] = bars.cost_of(rule) if own else bars.sum_cost_of(rule)
         self.log_p[r, m] = self.strata[m].log_p(self._pack(r, m), bars.language.tested(rule))
 
     def _pack(self, r: int, m: int) -> Bits:
@@ -121,7 +130,8 @@ class _Matrix:
 
     def select(self) -> Iterator[tuple[int, list[int]]]:
         """Yield rows in order, each with the models whose list it adds to."""
-        new, alive = self.scored.copy(), self.confirmed.any(axis=1)
+        new = self.scored.copy()
+        alive = self.confirmed.any(axis=1) & (self.whole == np.arange(len(self.rules)))
         listed: list[list[Bits]] = [[] for _ in self.models]
         rows = bitset.pack(self.on)
         for _ in range(_MOST_ROWS):
@@ -138,10 +148,25 @@ class _Matrix:
                     break
             else:
                 return
+            row = self._choose_ends(row, named, listed, worth)
             for m in named:
                 listed[m].append(self._pack(row, m))
                 new[m] &= ~self.on[row]
             yield row, named
+
+    def _choose_ends(
+        self, row: int, named: list[int], listed: Sequence[Sequence[Bits]], worth: Floats
+    ) -> int:
+        """Return the row with the ends of a model's list, if it still adds to each named model's
+        list."""
+        exact = [
+            r
+            for r in np.flatnonzero(self.whole == row).tolist()
+            if r != row
+            and self.confirmed[r, named].all()
+            and all(self._adds(r, m, listed[m]) for m in named)
+        ]
+        return max(exact, key=lambda r: float(worth[r].sum()), default=row)
 
     def _rate(self, new: Bools) -> tuple[Floats, Floats]:
         """Return guaranteed excess among new units, and the likelihood beyond the bar; both 0 for
