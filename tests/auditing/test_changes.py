@@ -64,6 +64,9 @@ def test_graded_changes_speak_of_the_mean_loss() -> None:
     start = "Confirmed change: new has a larger mean loss than old when hard ("
     assert sentences["hard"].startswith(f"{start}old 0.3")
     assert "fails" not in " ".join([*sentences.values(), make_summary(report).verdict])
+    page = report.to_markdown()
+    assert "A rise of the mean loss below " in page
+    assert "| Loss before | Now |" in page
     assert report.change is not None
     row = make_overall_row(report.data, report.change)
     assert row.sentence.startswith("Overall, new has a larger mean loss than old (old 0.")

@@ -79,8 +79,8 @@ def test_what_rules_may_not_name_is_left_out_and_said() -> None:
     table, unused = tabulate_attributes(audit)
     assert table.columns == ["hard", "words", "lang"]
     assert unused == {
-        "they hold or describe the model's answer, by their names alone (--allow-leakage uses a "
-        "column that was known before the answer)": ("judge_version",),
+        "they hold or describe the model's answer, by their names alone; --allow-leakage uses a "
+        "column that was known before the answer": ("judge_version",),
         "they predict over 95% of the rarer outcome": ("answer", "grade"),
     }
 

@@ -39,7 +39,7 @@ def test_long_answers_to_hard_questions_are_a_hint() -> None:
     assert result.grader == ()
     assert Outline(result).instrument == ""
     assert "may be at fault" not in result.to_markdown()
-    (hint,) = (hint for hint in result.hints if "describe the answers and not the examples" in hint)
+    (hint,) = (hint for hint in result.hints if "describe answers, not examples" in hint)
     assert "response_chars" in hint
     assert hint == result.hints[-1]
 
@@ -54,7 +54,7 @@ def test_a_length_that_matters_among_like_questions_is_evidence() -> None:
         assert one.p is not None
         assert one.p < 0.1
     assert "also where examples are equally hard (response_chars" in Outline(result).instrument
-    assert not any("describe the answers and not the examples" in hint for hint in result.hints)
+    assert not any("describe answers, not examples" in hint for hint in result.hints)
 
 
 def test_where_difficulty_is_not_known_nothing_speaks_for_a_fault() -> None:

@@ -428,9 +428,9 @@ def write_grader_hint(
     names = [f.name for f in findings if is_suspect(f)]
     if names and evidence is not None and not evidence:
         yield (
-            f"these findings describe the answers and not the examples: {list_some(names, 3)}; "
-            "hard questions get long answers, and equally hard examples show no fault of the "
-            "grader, or difficulty is unknown"
+            f"these findings describe answers, not examples: {list_some(names, 3)}; they may only "
+            "show which examples are hard, since a test among equally hard ones found no fault of "
+            "the grader, or was not possible"
         )
 
 

@@ -46,8 +46,8 @@ _GAPS = (
 )
 _DIFFER = "they differ between rows of one group"
 _BY_NAME = (
-    f"by their names alone ({OPTIONS[Timing.KNOWN][1]} uses a column that was known before the "
-    "answer)"
+    f"by their names alone; {OPTIONS[Timing.KNOWN][1]} uses a column that was known before the "
+    "answer"
 )
 _ON, _TESTED = "mode {} holds", "mode {} is tested"
 _RULE_LEAKS = f"a rule over them predicts over {LEAK:.0%} of the rarer outcome"

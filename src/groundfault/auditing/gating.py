@@ -252,7 +252,7 @@ def gate(
         uniform=now.uniform,
         modes=verdict.modes,
         missed=tuple(
-            describe_missed(search, f"{now.unit}s", outcome)
+            describe_missed(search, f"{now.unit}s", outcome, is_graded=now.is_graded)
             for outcome, search in verdict.searches.items()
         ),
         asked=_name_inputs((report, baseline), must_detect, level),

@@ -270,7 +270,8 @@ def _about_names(results: AuditResults) -> Iterator[str]:
         for stage in (Timing.DURING, Timing.MEASURED, Timing.FOLLOWS)
         if (columns := [one.column for one in stages if one.stage is stage])
     ]
-    if parts:
+    # where a search names its columns, the report lists each that it leaves out, with the reason
+    if parts and not results.named.unused:
         yield (
             f"not in rules, by their names alone: {' and '.join(parts)}; to use one that "
             f"existed before the answer, add {_KNOWN} COLUMN (groundfault check lists all columns)"
@@ -337,9 +338,8 @@ def _about_crashes(results: AuditResults) -> Iterator[str]:
     crashed = evidence.frame.filter(evidence.status == Status.ERROR)["error"].cast(pl.String)
     kinds = crashed.to_frame().select(make_template(pl.col("error"))).drop_nulls()
     counts = kinds.to_series().value_counts().sort("count", "error", descending=[True, False])
-    if told := [f"{count:,} say {error!r}" for error, count in counts.head(_KINDS).iter_rows()]:
-        number = f"{len(crashed):,} answers that crashed"
-        yield f"of {number} {', '.join(told)}; they are in no failure rate"
+    if told := [f"{count:,} with {error!r}" for error, count in counts.head(_KINDS).iter_rows()]:
+        yield f"{len(crashed):,} crashed, and are in no failure rate: {', '.join(told)}"
 
 
 _KINDS = 3

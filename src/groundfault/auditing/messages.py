@@ -47,7 +47,7 @@ def was_tested(search: ModeSearch | None, findings: Sequence[Finding]) -> bool:
 def describe_unused(unused: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Describe which columns no rule names, a sentence without a full stop for each reason."""
     for reason, names in unused.items():
-        yield f"not used in rules, because {reason}: {list_some(names)}"
+        yield f"not used in rules: {list_some(names)} ({reason})"
 
 
 def write_reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
@@ -243,7 +243,9 @@ def count_errors(errors: float) -> str:
     return f"{int(errors):,}" if errors % 1 == 0 else f"{errors:,.1f}"
 
 
-def describe_missed(search: ModeSearch, units: str, outcome: str = "") -> str:
+def describe_missed(
+    search: ModeSearch, units: str, outcome: str = "", *, is_graded: bool = False
+) -> str:
     """Describe how many outcomes changed, and the rise that could have been missed.
 
     Parameters
@@ -254,7 +256,9 @@ def describe_missed(search: ModeSearch, units: str, outcome: str = "") -> str:
         Such as ``examples``.
     outcome : str
         The model, where there are several.
+    is_graded : bool
     """
+    rise = "A rise of the mean loss" if is_graded else "A rise of failures"
     worse, better = (f"{one.errors:,.0f}" for one in search.outcomes)
     changed = f"{worse} {units} got worse and {better} better"
     if search.like_for_like:
@@ -270,11 +274,11 @@ def describe_missed(search: ModeSearch, units: str, outcome: str = "") -> str:
         if rise is not None
     ]
     if not parts:
-        return f"{changed}. No rise of failures, however large, could be told from chance."
+        return f"{changed}. {rise}, however large, could not be told from chance."
     first, *rest = parts
     missed = ", ".join([f"{first} of the {units}", *rest[:-1]])
     missed += f" or {rest[-1]}" if rest else ""
-    return f"{changed}. A rise of failures below {missed} could have been missed."
+    return f"{changed}. {rise} below {missed} could have been missed."
 
 
 def write_deciding(columns: Sequence[str]) -> str:

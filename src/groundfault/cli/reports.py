@@ -311,9 +311,11 @@ def _list_matches(verdict: Gate, told: Sequence[Trend]) -> Iterator[str]:
     from groundfault.render import gate as render
 
     yield render.headline(verdict, told)
-    for number, finding in enumerate(verdict.new, 1):
+    for number, finding in enumerate(verdict.new[: render.MAX_ROWS], 1):
         name = f"{name_candidate(finding.name, finding.outcome)}: " * (finding.kind == "finding")
         yield f"{number}. {name}{render.describe_match(finding)}"
+    if verdict.new[render.MAX_ROWS :]:
+        yield f"The first {render.MAX_ROWS} are shown; --json FILE lists all {len(verdict.new):,}."
     yield from render.lines(verdict)
 
 

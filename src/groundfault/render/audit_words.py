@@ -61,7 +61,8 @@ TOO_SMALL = (
     "least that the plan asks for."
 )
 BOUNDED = (
-    "Losses lie between 0 and 1: counts of failures are sums of losses, failure rates mean losses."
+    "Losses lie between 0 and 1: counts of failures are sums of losses, failure rates mean losses, "
+    "and points hundredths of a loss."
 )
 BETTER = "Where it does better"
 _MAX_BETTER = 4

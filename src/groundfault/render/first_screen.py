@@ -95,7 +95,7 @@ def describe_excluded(outline: Outline) -> str:
         if lift is None or report.change is not None:
             return TOO_FEW if search is not None and report.unused else ""
         return (
-            f"A group of {words.level(report.power.prevalence)} of the {unit} is found four times "
+            f"A rule for {words.level(report.power.prevalence)} of the {unit} is found four times "
             f"in five if {describe_excess(lift, is_graded=report.is_graded)}."
         )
     needs = [(float(share), rate) for share, rate in search.detectable.items() if rate is not None]

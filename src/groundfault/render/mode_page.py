@@ -163,7 +163,7 @@ def _state(one: NumberedMode, full: float, terminal: bool) -> Statement:
     described = words.clean(f"{words.capital(annotation)}.") if annotation else ""
     lines = (one.nesting, described, example)
     remarks: tuple[Line, ...] = tuple((line,) for line in lines if line)
-    return Statement(one.name, f"{one.sentence}.", remarks, one.anchor, bar)
+    return Statement(one.name, f"{words.capital(one.sentence)}.", remarks, one.anchor, bar)
 
 
 def find_rate_beside(mode: Mode) -> float:
@@ -263,7 +263,8 @@ def _count(one: NumberedMode) -> Table:
         (part, count_errors(errors), words.count(n), words.rate(errors / n if n else None))
         for part, errors, n in parts
     ]
-    heads = ("Where", "Failures", f"{words.capital(one.report.unit)}s", "Rate")
+    loss = "Loss" if one.report.is_graded else "Failures"
+    heads = ("Where", loss, f"{words.capital(one.report.unit)}s", "Rate")
     return make_table(one.name, "tnnn", heads, rows)
 
 
@@ -280,7 +281,8 @@ def _count_change(one: NumberedMode, change: ModeChange) -> Table:
         (part, count_errors(before) + of, count_errors(now), words.count(n), words.points(moved))
         for (part, before, now, n, moved), of in zip(parts, then, strict=True)
     ]
-    heads = ("Where", "Failures before", "Now", f"{words.capital(one.report.unit)}s", "Points")
+    loss = "Loss" if one.report.is_graded else "Failures"
+    heads = ("Where", f"{loss} before", "Now", f"{words.capital(one.report.unit)}s", "Points")
     return make_table(one.name, "tnnnn", heads, rows)
 
 

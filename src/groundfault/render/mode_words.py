@@ -252,7 +252,8 @@ class ModeOutline:
     def power(self) -> str:
         """Return the failure rate that a single condition needed; empty where that is unknown."""
         if self.changes is not None:
-            return messages.describe_missed(self.search, f"{self.report.unit}s")
+            units, is_graded = f"{self.report.unit}s", self.report.is_graded
+            return messages.describe_missed(self.search, units, is_graded=is_graded)
         needs = [
             (words.level(float(share)), words.rate(rate))
             for share, rate in sorted(self.search.detectable.items(), key=lambda one: float(one[0]))
