@@ -99,7 +99,7 @@ def test_a_finding_is_its_sentence_and_its_counts(report: Report) -> None:
     (finding,) = report.confirmed
     words = check(finding._repr_html_())
     assert "confirmed" in words
-    assert "failures are less frequent when lang is en (0 of 54 that match, 77 of 106 others" in words
+    assert "failures are less frequent when lang is en (0 of 54 that match, 77 of 106 " in words
     assert repr(finding) == "<Finding: lang = en, confirmed, 0% of 54 against 73% of 106>"
     assert len(repr(finding)) < 120
 
