@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -13,10 +14,11 @@ from scipy.stats import binom
 
 from groundfault.modes.bars import Bars
 from groundfault.modes.condition import MIN_SUPPORT, list_conditions
-from groundfault.modes.rule_space import RuleLanguage
+from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.search import score_counts
 from groundfault.modes.selection import Listed, Selection
 from groundfault.modes.strata import Losses, Strata
+from groundfault.stats import bits
 from groundfault.stats.bits import Layout
 
 Bools = NDArray[np.bool_]
@@ -303,3 +305,24 @@ def test_ends_that_the_losses_do_not_tell_stay_where_the_column_is_cut() -> None
     for seed in range(6):
         _, modes = select(*make_days(seed, 0.3)[:2])
         assert all(mode.rule.kind != "cut" for mode in modes)
+
+
+@pytest.mark.parametrize(
+    ("model", "seed"), [("carrying#1", 1), ("german_sums#1", 2), ("long_lists#1", 3)]
+)
+def test_each_condition_leaves_out_examples(model: str, seed: int, shared: Path) -> None:
+    holes = shared / "real" / "known_holes"
+    answers = pl.read_parquet(holes / "outcomes.parquet").filter(pl.col("model") == model)
+    table = answers.join(pl.read_parquet(holes / "examples.parquet"), on="example_id")
+    table = table.sample(2000, seed=seed)
+    losses = 1.0 - table["correct"].to_numpy().astype(float)
+    columns = ["task", "language", "form", "number_style", "digits", "steps", "items", "negated"]
+    selection, modes = select(table.select(columns), losses, 0.1)
+    language = selection.language
+    assert len(modes) > 3
+    for mode in modes:
+        parts = mode.rule.parts
+        for part in parts if len(parts) > 1 else ():
+            rest = ModeRule(tuple(one for one in parts if one != part), mode.rule.kind)
+            left_out = language.mask(rest) & ~mode.mask
+            assert bits.count(left_out[None])[0] >= MIN_SUPPORT

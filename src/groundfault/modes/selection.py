@@ -104,8 +104,9 @@ class Selection:
             self.tabu.add(mode.rule)
             modes.append(mode)
         listed = self._merge(self._order(modes))
-        for place, mode in enumerate(listed):
-            for part in range(len(mode.rule.parts)):
+        for place in range(len(listed)):
+            listed = self._shorten(listed, place)
+            for part in range(len(listed[place].rule.parts)):
                 listed = self._cut(listed, place, part)
         listed = self._add_parts(listed)[:MOST_MODES]
         return [self._try_samples(mode, listed[:place]) for place, mode in enumerate(listed)]
@@ -414,20 +415,33 @@ class Selection:
                     return self._merge(merged)
         return modes
 
+    def _shorten(self, modes: list[Listed], place: int) -> list[Listed]:
+        """Return the list with a mode in its final place without the conditions that do not pay
+        there: it was chosen when other modes were listed before it."""
+        rule, before = modes[place].rule, self._strata(modes[:place])
+        parts = (rule.parts[:i] + rule.parts[i + 1 :] for i in range(len(rule.parts)))
+        shorter = [one for some in parts if some for one in self.language.join(some)]
+        worth = self._weigh(before, [rule, *shorter])
+        best = int(np.argmax(worth))
+        changed = self._replace(modes, place, shorter[best - 1]) if best else modes
+        return modes if changed is modes else self._shorten(changed, place)
+
     def _cut(self, modes: list[Listed], place: int, part: int) -> list[Listed]:
-        """Return the list with other ends of a range in a mode, where these stand, as do all modes
+        """Return the list with other ends of a range in a mode, where the losses put them."""
+        rule = cut_range(self.language, self._strata(modes[:place]), modes[place].rule, part)
+        return modes if rule is None else self._replace(modes, place, rule)
+
+    def _replace(self, modes: list[Listed], place: int, rule: ModeRule) -> list[Listed]:
+        """Return the list with another rule in place of a mode, where it stands, as do all modes
         after it."""
         mode, before = modes[place], self._strata(modes[:place])
-        rule = cut_range(self.language, before, mode.rule, part)
-        if rule is None:
-            return modes
-        cut = RuleProposal(rule, self.language.mask(rule), 0.0)
-        units, old = bitset.count(np.stack([cut.mask, mode.mask]))
-        if units > max(old, len(self.base.home) / 2) or not self._gate([cut], before):
+        new = RuleProposal(rule, self.language.mask(rule), 0.0)
+        units, old = bitset.count(np.stack([new.mask, mode.mask]))
+        if units > max(old, len(self.base.home) / 2) or not self._gate([new], before):
             return modes
         others = [other for other, _ in mode.alternatives]
-        overlaps = compute_overlaps(cut.mask, self.language.masks(others)).tolist()
-        listed = self._list(cut, before, tuple(zip(others, overlaps, strict=True)))
+        overlaps = compute_overlaps(new.mask, self.language.masks(others)).tolist()
+        listed = self._list(new, before, tuple(zip(others, overlaps, strict=True)))
         changed = [*modes[:place], listed, *modes[place + 1 :]]
         for later in range(place + 1, len(modes)):
             log_p = self._adjust(self._strata(changed[:later]), changed[later])

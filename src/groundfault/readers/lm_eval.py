@@ -8,9 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate, chain, compress, islice
-from math import exp, isnan, nan
+from math import exp, isfinite, isnan, nan
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.readers.log import CHUNK, Log, Observation, make_series, make_table
+from groundfault.readers.log import Log, Observation, make_series, make_table
 from groundfault.readers.safely import JsonObject, head, json_file, json_lines, pause_collection
 from groundfault.readers.values import dig, drop_empty, list_names, listing, mapping, settle, text
 
@@ -36,8 +37,8 @@ _Rows = list[dict[str, Any]]
 _Table = tuple[pl.DataFrame, frozenset[str]]
 _Columns = defaultdict[str, list[Any]]
 """Values of samples, scores and choices; ``scores`` and ``choices`` count those of a sample."""
-# rows read column by column: their objects fit into a processor's cache
-_BATCH = 50
+# rows read column by column, and scores of a table: their objects fit into a processor's cache
+_BATCH, _TABLE = 100, 5_000
 _NO_ANSWER = "[invalid]"
 """The answer that the harness's regex filters return where nothing matches."""
 
@@ -190,7 +191,7 @@ class _Samples(Log):
     position: int = 0
 
     def tables(self) -> Iterator[_Table]:
-        """Yield tables of some 50,000 scores, with their measured columns."""
+        """Yield tables of some 5,000 scores, with their measured columns."""
         rows = _rows(self.path)
         while table := self._read_table(rows):
             yield table
@@ -203,9 +204,11 @@ class _Samples(Log):
         """Read the next rows as a table; None after the last."""
         columns: _Columns = defaultdict(list)
         with pause_collection():
-            while len(columns["value"]) < CHUNK and (batch := list(islice(rows, _BATCH))):
+            while len(columns["value"]) < _TABLE and (batch := list(islice(rows, _BATCH))):
                 self._read_batch(batch, columns)
-            table = _make_table(columns, self.model, self.task) if columns["value"] else None
+            table = None
+            if columns["value"]:
+                table = _make_table(columns, self.model, self.task, self.position)
             columns.clear()
         return table
 
@@ -216,20 +219,20 @@ class _Samples(Log):
                 raise InputError(
                     f"{self.path}, line {position} has no doc_id; is it a samples file of lm_eval?"
                 )
-        filters = filters or [self._filter(row) for row in rows]
+        filters = filters or [
+            str(row["filter"]) if "filter" in row else self._name_filter(row) for row in rows
+        ]
         scores, choices = self._read_scores(rows, filters), _read_choices(rows)
         if scores is None or choices is None:
             for row, filter_name in zip(rows, filters, strict=True):
                 self._read_batch([row], columns, [filter_name])
             return
         new = choices or self._read_answers(rows)
-        for row, parsed in zip(rows, new.pop("parsed"), strict=True):
-            self.position += 1
-            doc, prompt = mapping(row.get("doc")), _read_argument(row.get("arguments"), 0, 0)
-            columns["doc"].append(doc)
-            columns["example_id"].append(self._name_example(doc, row["doc_id"]))
-            columns["prompt"].append(_find_question(doc, prompt))
-            columns["measured"].append(drop_empty({"position": self.position, "parsed": parsed}))
+        docs = [mapping(row.get("doc")) for row in rows]
+        self.position += len(rows)
+        columns["doc"] += docs
+        columns["example_id"] += self._name_examples(docs, [row["doc_id"] for row in rows])
+        columns["prompt"] += map(_find_question, docs, new.pop("prompt"))
         columns["scorer"] += [*scores] * len(rows)
         columns["value"] += chain.from_iterable(zip(*scores.values(), strict=True))
         columns["scores"] += [len(scores)] * len(rows)
@@ -244,10 +247,10 @@ class _Samples(Log):
         scores = {}
         for name in [each for each in listing(named[0]) if isinstance(each, str)]:
             values = [row.get(name) for row in rows]
-            are_numbers = {type(value) in _NUMBERS for value in values}
-            if len(are_numbers) > 1:
+            kinds = set(map(type, values))
+            if kinds & _NUMBERS and kinds - _NUMBERS:
                 return None
-            if self._is_per_document(name, are_numbers.pop()):
+            if self._is_per_document(name, kinds <= _NUMBERS):
                 scores[name] = values
         end = "" if filters[0] == "none" else f",{filters[0]}"
         return {name + end: values for name, values in scores.items()} or {"": [None] * len(rows)}
@@ -262,6 +265,7 @@ class _Samples(Log):
             for answer, response in zip(answers, responses, strict=True)
         ]
         return {
+            "prompt": [_read_argument(row.get("arguments"), 0, 0) for row in rows],
             "response": responses,
             "target": [text(row.get("target")) for row in rows],
             "is_lost": lost,
@@ -283,13 +287,8 @@ class _Samples(Log):
         own = (text(dig(step, "fallback")) for step in steps)
         return frozenset(word for word in (_NO_ANSWER, *own) if word is not None)
 
-    def _filter(self, row: JsonObject) -> str:
-        """Return the filter of a row.
-
-        Files of early 2024 do not name it: they write all rows once for each filter.
-        """
-        if "filter" in row:
-            return str(row["filter"])
+    def _name_filter(self, row: JsonObject) -> str:
+        """Return the filter of a row of early 2024: files had all rows once for each filter."""
         repeat = self.rows[str(row["doc_id"])] = self.rows.get(str(row["doc_id"]), -1) + 1
         filters = listing(dig(self.results.configs, self.task, "filter_list"))
         if repeat < len(filters):
@@ -310,17 +309,20 @@ class _Samples(Log):
             self.notes.append(note)
         return False
 
-    def _name_example(self, doc: JsonObject, doc_id: object) -> str:
-        """Return the document's own id, else its number in the task.
+    def _name_examples(self, docs: list[JsonObject], numbers: list[object]) -> Iterator[str]:
+        """Yield each document's own id, else its number in the task.
 
         Where two documents share an id, the second gets its number behind the id.
         """
-        self.documents.add(str(doc_id))
-        own = doc.get("id")
-        if not isinstance(own, (str, int)) or isinstance(own, bool) or own == "":
-            return str(doc_id)
-        first = self.ids.setdefault(str(own), doc_id)
-        return str(own) if first == doc_id else f"{own}#{doc_id}"
+        self.documents.update(map(str, numbers))
+        for doc, number in zip(docs, numbers, strict=True):
+            own = doc.get("id")
+            if type(own) not in (str, int) or own == "":
+                yield str(number)
+            elif self.ids.setdefault(str(own), number) == number:
+                yield str(own)
+            else:
+                yield f"{own}#{number}"
 
     def _note_size(self, documents: int) -> None:
         size = mapping(self.results.samples.get(self.task))
@@ -335,39 +337,46 @@ class _Samples(Log):
             self.notes.append("no samples")
 
 
-def _make_table(columns: _Columns, model: str, task: str) -> _Table:
+def _make_table(columns: _Columns, model: str, task: str, position: int) -> _Table:
     """Return a row for each score, and the names of the measured columns."""
     docs = columns["doc"]
     rows = np.repeat(np.arange(len(docs)), columns["scores"])
+    values: Sequence[object] = columns["value"]
+    statuses: Sequence[str] = [Status.SCORED] * len(values)
     is_lost = np.array(columns["is_lost"])[rows].tolist()
-    scores = [
-        (None, Status.UNPARSED) if no_answer else settle(value)
-        for value, no_answer in zip(columns["value"], is_lost, strict=True)
-    ]
-    values, statuses = zip(*scores, strict=True)
+    if any(is_lost) or set(map(type, values)) != {float} or not isfinite(sum(columns["value"])):
+        scores = [
+            (None, Status.UNPARSED) if no_answer else settle(value)
+            for value, no_answer in zip(values, is_lost, strict=True)
+        ]
+        values, statuses = zip(*scores, strict=True)
     own = {"scorer": columns["scorer"], "value": values, "status": statuses}
     same = {"model": model, "task": task, "epoch": 1}
     cells = {name: [value] * len(docs) for name, value in same.items()}
     cells |= {name: columns[name] for name in ("example_id", "prompt", "response", "target")}
-    return make_table(cells, docs, columns["measured"], rows, own | _choose(columns, rows))
+    places = range(position - len(docs) + 1, position + 1)
+    measured: dict[str, list[object]] = {"position": list(places)}
+    if any(each is not None for each in columns["parsed"]):
+        measured["parsed"] = columns["parsed"]
+    return make_table(cells, docs, measured, rows, own | _choose(columns, rows))
 
 
 def _choose(columns: _Columns, rows: _Array) -> JsonObject:
     """Return the choice by each score with its log-likelihood, and its share by softmax."""
-    sizes, logs = np.array(columns["choices"]), np.array(columns["log"])
+    sizes, logs = np.array(columns["choices"]), np.array(columns["log"], dtype=float)
     starts = np.cumsum(sizes) - sizes
-    # acc_norm divides by the characters of a choice
-    lengths = [len(word) - word.startswith(" ") or 1 for word in columns["word"]]
+    picks = _find_tops(logs, starts, sizes)[rows]
     is_norm = np.array([name.startswith("acc_norm") for name in columns["scorer"]])
-    norm, plain = (_find_tops(scores, starts, sizes)[rows] for scores in (logs / lengths, logs))
-    picks = np.where(is_norm, norm, plain)
+    if is_norm.any():  # acc_norm divides by the characters of a choice
+        lengths = [len(word) - (word[:1] == " ") or 1 for word in columns["word"]]
+        picks = np.where(is_norm, _find_tops(logs / lengths, starts, sizes)[rows], picks)
     top = np.repeat(np.maximum.reduceat(logs, starts), sizes)
     # the largest is subtracted: exp(-800), a usual sum over an answer, is 0 in floating point
     with np.errstate(invalid="ignore"):
         weights = list(map(exp, np.where(np.isfinite(top), logs - top, nan).tolist()))
     # Python's exponential and sum: the last digit of NumPy's depends on the processor
-    ends = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
-    sums = np.array([sum(weights[start:end]) for start, end in ends])
+    ends = map(slice, starts.tolist(), (starts + sizes).tolist())
+    sums = np.array(list(map(sum, map(weights.__getitem__, ends))))
     return {
         "answer": make_series("answer", columns["label"], pl.String)[picks],
         "logprob": pl.Series(logs[picks], nan_to_null=True),
@@ -394,54 +403,69 @@ def _read_choices(rows: _Rows) -> dict[str, list[object]] | None:
     if logs is None:
         return mixed
     sizes = list(map(len, responses))
-    requests = [(row.get("arguments"), size) for row, size in zip(rows, sizes, strict=True)]
-    words = [word or "" for word in _list_arguments(requests, 1)]
+    contexts, words = _list_requests(rows, sizes)
+    ends = list(accumulate(sizes))
+    prompts = [contexts[end - size] for end, size in zip(ends, sizes, strict=True)]
     # acc_mutual_info requests every choice again without the question, to normalise by: a request
     # with an empty context is no choice
-    asks = [context != "" for context in _list_arguments(requests, 0)]
-    if not all(asks) and any(asks):
+    if "" in contexts and (asks := [context != "" for context in contexts]).count(True):
         words, logs = list(compress(words, asks)), list(compress(logs, asks))
-        sizes = [len(logs)]
+        ends = sizes = [len(logs)]
         if len(rows) > 1 or len(logs) < 2:
             return mixed
-    labels = list(map(str.strip, words))
-    ends = list(accumulate(sizes))
-    targets = []
-    for row, size, end in zip(rows, sizes, ends, strict=True):
-        own = labels[end - size : end]
-        if len(set(own)) < size:
-            # one continuation after several contexts, as in Winogrande: only numbers are distinct
-            own = labels[end - size : end] = list(map(str, range(size)))
-        target = text(row.get("target"))
-        # where it is the number of a choice, the choice's text
-        if target is not None and target.isdecimal() and len(target) < 6 and int(target) < size:
-            target = own[int(target)]
-        targets.append(target)
+    stripped = list(map(str.strip, words))
+    own = [stripped[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+    # one continuation after several contexts, as in Winogrande: only numbers are distinct
+    own = [
+        each if len(set(each)) == size else list(map(str, range(size)))
+        for each, size in zip(own, sizes, strict=True)
+    ]
+    # where the target is the number of a choice, the choice's text
+    targets = [
+        each[int(t)] if t and t.isdecimal() and len(t) < 6 and int(t) < len(each) else t
+        for each, t in zip(own, [text(row.get("target")) for row in rows], strict=True)
+    ]
     blank: list[Any] = [None] * len(rows)
-    about = {"target": targets, "response": blank, "is_lost": [False] * len(rows), "parsed": blank}
-    return {**about, "choices": sizes, "label": labels, "word": words, "log": logs}
+    about = {"prompt": prompts, "target": targets, "response": blank, "parsed": blank}
+    about |= {"is_lost": [False] * len(rows), "label": list(chain.from_iterable(own))}
+    return {**about, "choices": sizes, "word": words, "log": logs}
 
 
 def _list_logs(pairs: list[object]) -> list[float] | None:
     """Return the log-likelihoods of pairs ``[log-likelihood, is_greedy]``; else None."""
+    kinds = set(map(type, pairs))
     try:
         # since 2024 both are in quotes: ["-3.37", "False"]
         firsts, greedy = zip(*pairs, strict=True)
+        if kinds == {tuple}:  # decoded as `_Pair`
+            return list(firsts)
         logs = list(map(float, firsts))
         is_told = _GREEDY.issuperset(greedy) or all(g in _GREEDY or type(g) is bool for g in greedy)
     except (TypeError, ValueError, OverflowError):
         return None
     is_number = not isnan(sum(logs)) or not any(map(isnan, logs))
-    return logs if is_told and is_number and set(map(type, pairs)) <= {list, tuple} else None
+    return logs if is_told and is_number and kinds <= {list, tuple} else None
 
 
-def _list_arguments(rows: list[tuple[Any, int]], which: int) -> list[str | None]:
-    """Return an argument of so many requests of rows: 0 for contexts, 1 for continuations."""
+def _list_requests(rows: _Rows, sizes: list[int]) -> tuple[list[str | None], list[str]]:
+    """Return the contexts and the continuations of so many requests of each row."""
+    arguments: list[tuple[Any, int]] = [
+        (row.get("arguments"), n) for row, n in zip(rows, sizes, strict=True)
+    ]
     with suppress(TypeError, KeyError):  # of an older layout
-        found = [each[f"gen_args_{i}"][f"arg_{which}"] for each, n in rows for i in range(n)]
-        if set(map(type, found)) == {str}:
-            return found
-    return [_read_argument(each, i, which) for each, n in rows for i in range(n)]
+        requests = [request for own, n in arguments for request in _take(n)(own)]
+        contexts, words = (list(map(itemgetter(name), requests)) for name in ("arg_0", "arg_1"))
+        if set(map(type, contexts)) == set(map(type, words)) == {str}:
+            return contexts, words
+    places = [(own, i) for own, n in arguments for i in range(n)]
+    contexts, words = ([_read_argument(own, i, k) for own, i in places] for k in (0, 1))
+    return contexts, [word or "" for word in words]
+
+
+@cache
+def _take(count: int) -> itemgetter[object]:
+    """Return a function that takes so many requests of a row, two or more."""
+    return itemgetter(*(f"gen_args_{i}" for i in range(count)))
 
 
 def _read_argument(arguments: Any, request: int, which: int) -> str | None:
