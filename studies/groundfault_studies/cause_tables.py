@@ -235,28 +235,39 @@ def _rate_table(
         "draws": ("draws", "count"),
     }
     lines = []
-    for part in parts:
-        cell = SizeCell.of(rows, "modes", part.size, list(part.causes))
-        draws = [[one for row in draw for one in row.get("rates", ())] for draw in cell.draws]
-        compared = [[_compare(*one) for one in draw if one[4] >= _FEW] for draw in draws]
-        compared = [draw for draw in compared if draw]
-        if compared:
-            means = np.array([np.mean(draw, axis=0) for draw in compared])
-            here: dict[str, Value] = {
-                "modes": sum(map(len, compared)),
-                "covers": show_mean(means[:, 0].tolist(), "{:.1%}"),
-                "expected": show_mean((100 * means[:, 1]).tolist(), "{:.1f}"),
-                "inside": show_mean((100 * means[:, 2]).tolist(), "{:.1f}"),
-                "draws": len(compared),
-            }
-            label = f"{collections[part.collection]}, n = {part.size:,}"
-            lines.append(PaperRow(label, here))
+    for size in dict.fromkeys(part.size for part in parts):
+        here = [part for part in parts if part.size == size]
+        each = {collections[part.collection]: _compare_rates(rows, [part]) for part in here}
+        if len(here) > 1:
+            each["all"] = _compare_rates(rows, here)
+        for label, draws in each.items():
+            if draws:
+                means = np.array([np.mean(draw, axis=0) for draw in draws])
+                line: dict[str, Value] = {
+                    "modes": sum(map(len, draws)),
+                    "covers": show_mean(means[:, 0].tolist(), "{:.1%}"),
+                    "expected": show_mean((100 * means[:, 1]).tolist(), "{:.1f}"),
+                    "inside": show_mean((100 * means[:, 2]).tolist(), "{:.1f}"),
+                    "draws": len(draws),
+                }
+                lines.append(PaperRow(f"n = {size:,}: {label}", line))
     note = (
         "The rate that each failure mode expects of new examples, and the rate inside it, minus "
         "the failure rate on the rows that were not seen. Intervals are widened by the noise of "
         f"that rate. Modes that match fewer than {_FEW} of these rows are left out. {OVER_DRAWS}."
     )
     return PaperTable("Rates on rows that were not seen", note, columns, tuple(lines))
+
+
+def _compare_rates(
+    rows: Sequence[Row], parts: Sequence[Part]
+) -> list[list[tuple[float, float, float]]]:
+    """By draw, each failure mode of some worlds compared with rows that were not seen."""
+    models = [world for part in parts for world in part.causes]
+    cell = SizeCell.of(rows, "modes", parts[0].size, models)
+    draws = [[one for row in draw for one in row.get("rates", ())] for draw in cell.draws]
+    compared = [[_compare(*one) for one in draw if one[4] >= _FEW] for draw in draws]
+    return [draw for draw in compared if draw]
 
 
 def _compare(
