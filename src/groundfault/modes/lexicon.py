@@ -125,7 +125,7 @@ def _label_by_all_words(
     totals = Counter(label for label in labels if label)
     counts = _count_words(texts, labels)
     log = math.log
-    base = {code: log(totals[code] + 1) for code in present}
+    start = [log(totals[code] + 1) for code in present]
     # of each word and language: the log of how many of its texts have the word
     weights = {
         word: [log((row[code] + 0.1) / (totals[code] + 1)) for code in present]
@@ -134,9 +134,8 @@ def _label_by_all_words(
     }
     result = []
     for words in texts:
-        scores = [base[code] for code in present]
-        for word in words & weights.keys():
-            scores = [score + weight for score, weight in zip(scores, weights[word], strict=True)]
+        known = map(weights.__getitem__, words & weights.keys())
+        scores = list(map(sum, zip(start, *known, strict=True)))
         first, second = sorted(scores, reverse=True)[:2]
         result.append(present[scores.index(first)] if first - second >= _MARGIN else "")
     return result

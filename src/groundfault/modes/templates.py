@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from groundfault.modes.lexicon import list_function_words
 
 # texts of a sentence: fewer than a rule needs, since sentences are joined to forms
 _MIN_TEXTS = 4  # texts that have a frame: half a condition's support, two halves join
 _MIN_SHARE = 0.002  # and share of the texts: fewer are chance
-NUMBER, SLOT = "#", "…"
+NUMBER, SLOT = _OPEN = "#", "…"
 _TOKEN = re.compile(r"(\w+|[.!?:;\n])")
 _STOPS = frozenset(".!?:;\n")
 _LONGEST_SENTENCE = 25  # words of a sentence that came out of a template
@@ -90,9 +91,9 @@ def find_templates(texts: Sequence[str], numbers: Set[str] = frozenset()) -> Tem
     for _ in range(_ROUNDS):
         if not _mask_slots(masks, sentence_counts):
             break
+    masks = {words: _collapse(mask) for words, mask in masks.items()}
     all_skeletons = [
-        [_collapse(masks[sentence.words]) for sentence in sentences]
-        for sentences in texts_sentences
+        [masks[sentence.words] for sentence in sentences] for sentences in texts_sentences
     ]
     frequent = _list_frequent(all_skeletons, enough)
     skeletons = [
@@ -139,12 +140,13 @@ def _mask(words: Skeleton, rare: Set[str], numbers: Set[str]) -> Skeleton:
 
 def _collapse(words: Skeleton) -> Skeleton:
     """Return several slots in a row as one."""
+    return tuple([word for word, is_kept in zip(words, _list_kept(words), strict=True) if is_kept])
+
+
+def _list_kept(words: Skeleton) -> list[bool]:
+    """Return for each word whether it is kept: no slot after the same."""
     pairs = zip(words, ("", *words), strict=False)
-    return tuple(word for word, before in pairs if word != before or _is_fixed(word))
-
-
-def _is_fixed(word: str) -> bool:
-    return word not in (SLOT, NUMBER)
+    return [word != before or word not in _OPEN for word, before in pairs]
 
 
 def _mask_slots(masks: dict[Skeleton, Skeleton], counts: Counter[Skeleton]) -> bool:
@@ -158,7 +160,7 @@ def _mask_slots(masks: dict[Skeleton, Skeleton], counts: Counter[Skeleton]) -> b
     changes = False
     for words, mask in masks.items():
         masks[words] = tuple(
-            SLOT if _is_fixed(word) and (word in often or frame in slots) else word
+            SLOT if word not in _OPEN and (word in often or frame in slots) else word
             for word, frame in zip(mask, frames.get(mask) or [None] * len(mask), strict=True)
         )
         changes |= masks[words] != mask
@@ -171,11 +173,11 @@ def _fill(
     frames: dict[Skeleton, list[_Frame | None]],
 ) -> dict[_Frame, Counter[str]]:
     """Return the words that stand in each frame."""
-    fillings: dict[_Frame, Counter[str]] = {}
+    fillings: defaultdict[_Frame, Counter[str]] = defaultdict(Counter)
     for words, mask in masks.items():
         for word, frame in zip(words, frames.get(mask, ()), strict=False):
             if frame:
-                fillings.setdefault(frame, Counter())[word] += counts[words]
+                fillings[frame][word] += counts[words]
     return fillings
 
 
@@ -208,12 +210,13 @@ def _list_repeats(sizes: dict[Skeleton, int]) -> list[Skeleton]:
 
 def _list_frames(mask: Skeleton) -> Iterator[_Frame | None]:
     """Yield for each word the sentence without it; None for numbers, and where no word is left."""
-    n_fixed = sum(map(_is_fixed, mask))
+    n_fixed = sum([word not in _OPEN for word in mask])
+    whole, ends = _collapse(mask), [0, *accumulate(_list_kept(mask)), 0]
     for i, word in enumerate(mask):
-        if word == NUMBER or n_fixed == _is_fixed(word):
+        if word == NUMBER or n_fixed == (word not in _OPEN):
             yield None
-        else:
-            yield _collapse(mask[:i]), _collapse(mask[i + 1 :])
+        else:  # as if the words on each side were collapsed
+            yield whole[: ends[i]], whole[ends[i + 2] - 1 :] if i + 1 < len(mask) else ()
 
 
 def _is_slot(words: Counter[str]) -> bool:
@@ -226,7 +229,7 @@ def _is_slot(words: Counter[str]) -> bool:
 
 def _list_frequent(skeletons: Sequence[Sequence[Skeleton]], enough: int) -> set[Skeleton]:
     counts = Counter(one for some in skeletons for one in set(some))
-    return {one for one, n in counts.items() if n >= enough and any(map(_is_fixed, one))}
+    return {one for one, n in counts.items() if n >= enough and set(one).difference(_OPEN)}
 
 
 def _find_stock(skeletons: Sequence[Sequence[Skeleton]], enough: int) -> dict[Skeleton, int]:
@@ -235,10 +238,10 @@ def _find_stock(skeletons: Sequence[Sequence[Skeleton]], enough: int) -> dict[Sk
     for _ in range(2):
         rests = [frozenset(some) - stock for some in skeletons]
         all_rests = Counter(rests)
-        candidates: dict[Skeleton, Counter[frozenset[Skeleton]]] = {}
+        candidates: defaultdict[Skeleton, Counter[frozenset[Skeleton]]] = defaultdict(Counter)
         for rest in rests:
             for one in rest:
-                candidates.setdefault(one, Counter())[rest - {one}] += 1
+                candidates[one][rest - {one}] += 1
         new = {
             one
             for one, partners in candidates.items()
@@ -307,7 +310,7 @@ def _find_gaps(
     gaps: dict[Skeleton, list[set[str]]] = {}
     for sentences in texts_sentences:
         for sentence in sentences:
-            skeleton = _collapse(masks[sentence.words])
+            skeleton = masks[sentence.words]
             if skeleton in frequent and len(skeleton) == len(sentence.words):
                 sets = gaps.setdefault(skeleton, [set() for _ in sentence.gaps])
                 for some, gap in zip(sets, sentence.gaps, strict=True):

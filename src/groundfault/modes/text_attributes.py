@@ -321,9 +321,11 @@ def _evaluate(
     passes = _find_words([term for term in terms.values() if term.words], text, words)
     frame = text.alias("text").to_frame()
     results = frame.select(
-        term.expression.alias(sql) for sql, term in terms.items() if sql not in passes
+        term.expression.fill_null(False).alias(sql)
+        for sql, term in terms.items()
+        if sql not in passes
     )
-    passes |= {one.name: one.fill_null(False).to_numpy() for one in results}
+    passes |= {one.name: one.to_numpy() for one in results}
     for draft in drafts:
         on = present.copy()
         for term in draft.condition.terms:
