@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from types import ModuleType
 
 import numpy as np
@@ -27,6 +26,7 @@ from groundfault.modes.kernels import (
     Kernel,
     choose_code,
     count_bits,
+    find_least_alone,
     find_needed,
     limit_pairs,
     split,
@@ -284,8 +284,8 @@ class Permuter:
 
     def find_minima(self, rng: np.random.Generator, permutations: int) -> Floats:
         """Return the smallest values, of the data first: shape (1 + permutations, classes)."""
-        self.on = self.language.unpack()
         if not self.exact:
+            self.on = self.language.unpack()
             graded = not self.losses.binary
             home = self.language.layout.strata
             scores = Scores(home, self.losses.values, graded=graded)
@@ -299,9 +299,21 @@ class Permuter:
             [rare, *(rng.permutation(self.units)[: self.drawn] for _ in range(permutations))]
         )
         self.table = tabulate_tails(self.units, self.errors)
-        work = sum(self._count_work(name) for name in self.names if name in _JOINED)
-        kernels = [partial(self._prepare, choose_code(work), name) for name in self.names]
-        return count_bits(self.on, list(drawn), kernels)
+        joined = [name for name in self.names if name in _JOINED]
+        code = choose_code(sum(map(self._count_work, joined)))
+        both = np.concatenate([self.language.plain_bits, self.language.other_bits])
+        rows, kernels = self.language.layout.unpack(both), [self._prepare(code, n) for n in joined]
+        least = dict(zip(joined, count_bits(rows, list(drawn), kernels).T, strict=True))
+        on = np.zeros((len(drawn), self.units), dtype=np.bool_)
+        np.put_along_axis(on, drawn, values=True, axis=1)
+        known = (self.rate, self.drawn < self.errors, self.table)
+        for name in self.names:
+            if name in joined:
+                continue
+            places, handicaps = self._list_alone(name)
+            alone = self.language.bits[places], bitset.pack(on), self.language.support[places]
+            least[name] = find_least_alone(*alone, handicaps, *known)
+        return np.stack([least[name] for name in self.names], axis=1)
 
     def _find_least(self, name: str) -> Floats:
         """Return the smallest value of a class under each permutation, by scores."""
@@ -325,37 +337,47 @@ class Permuter:
         words = language.others[language.support[language.others] <= self.units // 2]
         return words, np.zeros(len(words))
 
-    def _prepare(self, code: ModuleType, name: str, bar: float, every: int) -> Kernel:
-        """Return the kernel of a class for one in ``every`` condition, and its arguments other than
-        a permutation's rows."""
-        language, passing = self.language, self.drawn < self.errors
-        # copies: numba would compile everything again for rows with gaps
-        rows = np.arange(0, len(language.plain), every)
-        if name not in _JOINED:
-            places, handicaps = self._list_alone(name)
-            known = (self.rate, passing, find_needed(self.table, self.rate, 0.0), self.table)
-            return code.find_least_alone, (places, language.support[places], handicaps, *known)
+    def _prepare(self, code: ModuleType, name: str) -> Callable[[float, int], Kernel]:
+        """Return how the kernel of a class is made: see `groundfault.modes.kernels.count_bits`."""
+        language, rate, passing = self.language, self.rate, self.drawn < self.errors
         if name == "set":
-            # the first values of all families, the largest family first, then the second values, so
-            # that each turn is a run of neighbours
-            ranked = sorted(language.values.values(), key=len, reverse=True)
-            turns = [[v[s] for v in ranked if len(v) > s] for s in range(len(ranked[0]))]
-            places, ends = np.concatenate(turns), np.cumsum([0, *map(len, turns)])
-            of_family = (np.sort(language.pair_support[:, v], axis=1) for v in ranked)
-            largest = np.stack([v[:, -MAX_SET:].sum(axis=1) for v in of_family], axis=1)
-            room = 1 - np.minimum(largest / self.units, 0.5).astype(np.float32)
-            units = language.pair_support[np.ix_(rows, places)].astype(np.float32)
-            # a value of few units is in no set
-            inverse = np.where(units < FEW, np.float32(0), 0.25 / np.maximum(units, 1))
-            own = (language.plain[rows], language.family, ends, language.plain[places])
-            tables = (units, inverse, room[rows])
-            common = (self.rate, passing, find_needed(self.table, self.rate, 0.0), self.table)
-            reach = tabulate_reach(self.table, self.rate, self.units)
-            return code.find_least_set, (*own, *tables, *common, reach, self.units // 2)
-        right, allowed, support = self._list_pairs(name)
-        table, rate = self.table, self.rate
-        pairs = limit_pairs(allowed[rows], support[rows], table, rate, passing, bar)
-        return code.find_least_pair, (language.plain[rows], right, *pairs)
+            return self._prepare_sets(code)
+        others, allowed, support = self._list_pairs(name)
+        # rows have the plain conditions first
+        right = np.arange(len(others)) + (0 if name == "pair" else len(language.plain))
+        size = np.where(allowed, support, 0)
+
+        def prepare(bar: float, every: int) -> Kernel:
+            # copies: numba would compile everything again for rows with gaps
+            some = np.ascontiguousarray(size[::every])
+            pairs = limit_pairs(some, self.table, rate, passing, bar)
+            return code.find_least_pair, (np.arange(0, len(size), every), right, *pairs)
+
+        return prepare
+
+    def _prepare_sets(self, code: ModuleType) -> Callable[[float, int], Kernel]:
+        language, support = self.language, self.language.pair_support
+        # the first values of all families, the largest family first, then the second values, so
+        # that each turn is a run of neighbours
+        ranked = sorted(language.values.values(), key=len, reverse=True)
+        turns = [[v[s] for v in ranked if len(v) > s] for s in range(len(ranked[0]))]
+        places, ends = np.concatenate(turns), np.cumsum([0, *map(len, turns)])
+        of_family = (np.sort(support[:, v], axis=1)[:, -MAX_SET:] for v in ranked)
+        largest = np.stack([v.sum(axis=1) for v in of_family], axis=1)
+        room = 1 - np.minimum(largest / self.units, 0.5).astype(np.float32)
+        units = support[:, places].astype(np.float32)
+        # a value of few units is in no set
+        inverse = np.where(units < FEW, np.float32(0), 0.25 / np.maximum(units, 1))
+        known = (self.rate, self.drawn < self.errors, find_needed(self.table, self.rate, 0.0))
+        reach = tabulate_reach(self.table, self.rate, self.units)
+        families = language.family[language.plain]
+
+        def prepare(_: float, every: int) -> Kernel:
+            some = (np.ascontiguousarray(each[::every]) for each in (units, inverse, room))
+            own = (np.arange(0, len(units), every), families, ends, places)
+            return code.find_least_set, (*own, *some, *known, self.table, reach, self.units // 2)
+
+        return prepare
 
     def _list_pairs(self, name: str) -> tuple[Places, Bools, bitset.Counts]:
         """Return the partners of plain conditions, whether each two join, and their units."""

@@ -32,7 +32,7 @@ from groundfault.modes.kernels import (
     Kernel,
     choose_code,
     count_bits,
-    find_needed,
+    find_least_alone,
     limit_pairs,
     look_up,
     split,
@@ -363,34 +363,33 @@ class _Signs:
         test, m = self.test, len(self.units)
         worse = (test.changes[self.units] > 0)[:, None]
         flipped = stream(0, "modes: flips").random((m, PERMUTATIONS)) < 0.5
-        drawn = np.concatenate([worse, ~worse, flipped], axis=1)
-        least = np.zeros((drawn.shape[1], len(test.kinds)))
-        places = [np.flatnonzero(held) for held in drawn.T]
+        drawn = np.ascontiguousarray(np.concatenate([worse, ~worse, flipped], axis=1).T)
+        least = np.zeros((len(drawn), len(test.kinds)))
+        places = [np.flatnonzero(held) for held in drawn]
         for c in range(len(test.kinds)):
-            kernel = self._list_kernels(np.flatnonzero(test.kind == c), drawn.size)
-            least[:, c] = count_bits(self.on, places, [kernel])[:, 0]
+            rules = np.flatnonzero(test.kind == c)
+            left, alone = test.left[rules], (test.right[rules] == len(test.rows) - 1).all()
+            if alone:
+                rows, size = bitset.pack(self.on[left]), self.size[rules].astype(np.int64)
+                of = rows, bitset.pack(drawn), size, test.handicap[rules]
+                least[:, c] = find_least_alone(*of, 0.5, passing=False, table=self.table)
+            else:
+                kernel = self._prepare(rules, drawn.size)
+                least[:, c] = count_bits(self.on, places, [kernel])[:, 0]
         return {1: np.delete(least, 1, axis=0), -1: least[1:]}
 
-    def _list_kernels(self, rules: Places, drawn: int) -> Callable[[float, int], Kernel]:
+    def _prepare(self, rules: Places, drawn: int) -> Callable[[float, int], Kernel]:
         """Return how the kernel of a class is made: see `groundfault.modes.kernels.count_bits`."""
-        test, table = self.test, self.table
         code = choose_code(len(rules) * drawn / 64)
-        if (test.right[rules] == len(test.rows) - 1).all():
-            known = (0.5, False, find_needed(table, 0.5, 0.0), table)
-            alone = (test.left[rules], self.size[rules].astype(np.int64), test.handicap[rules])
-            return lambda *_: (code.find_least_alone, (*alone, *known))
-        left, row = np.unique(test.left[rules], return_inverse=True)
-        right, column = np.unique(test.right[rules], return_inverse=True)
-        support = np.zeros((len(left), len(right)), dtype=np.int32)
-        support[row, column] = self.size[rules]
-        allowed = np.zeros(support.shape, dtype=np.bool_)
-        allowed[row, column] = True
+        left, row = np.unique(self.test.left[rules], return_inverse=True)
+        right, column = np.unique(self.test.right[rules], return_inverse=True)
+        size = np.zeros((len(left), len(right)), dtype=np.int32)
+        size[row, column] = self.size[rules]
 
         def prepare(bar: float, every: int) -> Kernel:
             # copies: numba would compile everything again for rows with gaps
-            some = np.arange(0, len(left), every)
-            pairs = limit_pairs(allowed[some], support[some], table, 0.5, False, bar)
-            return code.find_least_pair, (left[some], right, *pairs)
+            pairs = limit_pairs(np.ascontiguousarray(size[::every]), self.table, 0.5, False, bar)
+            return code.find_least_pair, (left[::every].copy(), right, *pairs)
 
         return prepare
 

@@ -233,30 +233,6 @@ def _count_columns(
 
 
 @njit(cache=True, nogil=True)
-def find_least_alone(
-    columns: Bits,
-    least: Floats,
-    places: Ints,
-    support: Ints,
-    handicaps: Floats,
-    rate: float,
-    passing: bool,
-    needed: Ints,
-    table: Table,
-) -> None:  # pragma: no cover - compiled
-    """Lower the least value of each draw to the least value of single conditions, with their
-    handicap."""
-    for b in range(len(columns)):
-        counts = np.zeros(len(places), np.int32)
-        for w in range(columns.shape[1]):
-            for j in range(len(places)):
-                counts[j] += np.int32(popcount(columns[b, w, places[j]]))
-        for j in range(len(places)):
-            value = look_up(table, needed, support[j], counts[j], rate, passing)
-            least[b] = min(least[b], value + handicaps[j])
-
-
-@njit(cache=True, nogil=True)
 def find_least_pair(
     columns: Bits,
     least: Floats,

@@ -48,7 +48,7 @@ _TOGETHER = 32
 """Words of a condition, over the draws that are counted together: the data of a row's pairs are
 read once for all, and the words stay in the processor's second cache."""
 _HELD_WORDS = 1 << 21  # words of bits of all conditions that NumPy gathers at once: 16 MB
-_IN_CACHE = 1 << 17  # words that NumPy counts at once: 1 MB stays in the processor's second cache
+_IN_CACHE = 1 << 17  # words or numbers at once: 1 MB stays in the processor's second cache
 _NEVER = 1 << 30  # failures that no rule has: above every table, and within 32 bits
 _Known = tuple[float, bool, Ints, Counts]
 """Rate of failures, whether passes are drawn, failures that each size needs, and all tails."""
@@ -313,13 +313,15 @@ def count_bits(
     drawn : sequence of intp arrays
         The units of each draw.
     kernels : sequence of callable
-        Given a log p and a number, return one of `find_least_alone`, `find_least_pair` and
-        `find_least_set`, here or in `groundfault.modes.compiled`, and its arguments other than the
-        rows of bits of some draws. The function may miss values above log p, and takes one of so
-        many conditions.
+        Given a log p and a number, return `find_least_pair` or `find_least_set`, here or in
+        `groundfault.modes.compiled`, and its arguments other than the rows of bits of some draws.
+        The function may miss values above log p, and takes one of so many conditions.
     """
     least, no_bars = np.zeros((len(kernels), len(drawn))), np.zeros(len(kernels))
     units, (first, others) = bitset.pack(on.T), np.split(np.arange(len(drawn)), [_LOOKED_AT])
+
+    if not kernels:
+        return least.T
 
     def lower(some: Places, bars: Floats, every: int = 1) -> None:
         ready = [make(float(bar), every) for make, bar in zip(kernels, bars, strict=True)]
@@ -403,15 +405,27 @@ def _count_shared(columns: Bits, left: Places, right: Places) -> NDArray[np.int3
 
 
 def find_least_alone(
-    columns: Bits, least: Floats, places: Places, support: Ints, handicaps: Floats, *known: *_Known
-) -> None:
-    """Lower the least value of each draw to the least value of single conditions, with their
-    handicap."""
-    rate, passing, _, table = known
-    for some in split(len(places), columns[0].size, _IN_CACHE):
-        size, counts = support[some, None], _count_shared(columns, places[some], places[some])
+    rows: Bits,
+    drawn: Bits,
+    support: Ints,
+    handicaps: Floats,
+    rate: float,
+    passing: bool,
+    table: Counts,
+) -> Floats:
+    """Return the least value of single conditions in each draw, with their handicap, at most 0.
+
+    Parameters
+    ----------
+    rows, drawn : uint64 arrays, shape (conditions, words) and (draws, words)
+        The units of each condition, and those of each draw.
+    """
+    least = np.zeros(len(drawn))
+    for some in split(len(rows), len(drawn), _IN_CACHE):
+        size, counts = support[some, None], bitset.count_and(rows[some], drawn)
         values = look_up(table, rate, size, size - counts if passing else counts)
         np.minimum(least, (values + handicaps[some, None]).min(axis=0), out=least)
+    return least
 
 
 def find_least_pair(
@@ -510,20 +524,21 @@ def find_needed(table: Counts, rate: float, bar: float) -> Ints:
 
 
 def limit_pairs(
-    allowed: Bools, support: bitset.Counts, table: Counts, rate: float, passing: bool, bar: float
+    size: bitset.Counts, table: Counts, rate: float, passing: bool, bar: float
 ) -> tuple[object, ...]:
     """Return the data on pairs for `groundfault.modes.compiled.find_least_pair`: where each row's
-    pairs start, the failures they need (inverted by `~` for passes), their units, and the tails."""
+    pairs start, the failures they need (inverted by `~` for passes), their units, and the tails.
+
+    ``size`` are their units, 0 for pairs that are no rules.
+    """
     needed = find_needed(table, rate, bar)
+    limit = ~np.maximum(np.arange(len(needed)) - needed, -1) if passing else needed.copy()
+    limit[0] = _NEVER
     # half as many bytes are read where counts are small
     kind = np.int16 if len(table) < 1 << 14 else np.int32
-    limit = needed.astype(np.int32)[np.where(allowed, support, 0)]
-    if passing:
-        limit = ~np.maximum(support - limit, -1)
-    limit[~allowed] = _NEVER
-    limit = np.minimum(limit, np.iinfo(kind).max).astype(kind)
-    starts = np.where(allowed.any(axis=1), allowed.argmax(axis=1), allowed.shape[1])
-    return starts, limit, support, rate, passing, needed, table
+    limit = np.minimum(limit, np.iinfo(kind).max).astype(kind)[size]
+    starts = np.where(size.any(axis=1), (size > 0).argmax(axis=1), size.shape[1])
+    return starts, limit, size, rate, passing, needed, table
 
 
 def tabulate_tails(units: int, errors: int) -> Counts:
@@ -538,7 +553,7 @@ def tabulate_tails(units: int, errors: int) -> Counts:
     table = np.zeros((int(MOST * units) + 1, width), dtype=np.float32)
     log_all = gammaln(np.arange(units + 1) + 1.0)
     chosen = log_all[errors] + log_all[units - errors] - log_all[units]
-    step = max(1, _CELLS // (2 * width))
+    step = max(1, _IN_CACHE // (2 * width))
     for first in range(1, len(table), step):
         s = np.arange(first, min(first + step, len(table)))[:, None]
         # counts beyond twice the columns add nothing
@@ -559,7 +574,7 @@ def tabulate_reach(table: Counts, rate: float, units: int) -> Counts:
     size and share outside: up to each multiple of 1 / `REACH`."""
     reach = np.zeros(int(REACH * _DEVIATIONS**2), dtype=np.float32)
     half = units // 2
-    step = max(1, _CELLS // table.shape[1])
+    step = max(1, _IN_CACHE // table.shape[1])
     for first in range(1, half + 1, step):
         s = np.arange(first, min(first + step, half + 1))[:, None]
         excess = (s * rate).astype(np.int64) + np.arange(table.shape[1]) - s * rate
