@@ -115,9 +115,9 @@ def _share(key: str) -> Callable[[Sequence[Row]], float | None]:
 
 
 _COLUMNS: dict[str, tuple[str, Callable[[Sequence[Row]], float | None], str]] = {
-    "half": (f"half, first {FIRST}", count_named("first", HALF), "{:.1f}"),
-    "all": ("named, all", count_named("all", WELL), "{:.1f}"),
-    "modes": ("rules a model", _mean("modes"), "{:.1f}"),
+    "half": (f"half, first {FIRST}", count_named("first", HALF), "{:z.1f}"),
+    "all": ("named, all", count_named("all", WELL), "{:z.1f}"),
+    "modes": ("rules a model", _mean("modes"), "{:z.1f}"),
     "marginal": ("false", _share("marginal"), "{:.1%}"),
     "conditional": ("redundant", _share("conditional"), "{:.1%}"),
     "chance": ("by chance", _share("chance"), "{:.1%}"),
@@ -180,7 +180,7 @@ def _named_table(
 
 
 def _count_causes(cell: SizeCell) -> str | None:
-    shown = [show_mean(cell.each(count_named(w, WELL)), "{:.1f}") for w in ("first", "top")]
+    shown = [show_mean(cell.each(count_named(w, WELL)), "{:z.1f}") for w in ("first", "top")]
     return " / ".join(one for one in shown if one) or None
 
 
@@ -246,8 +246,8 @@ def _rate_table(
                 line: dict[str, Value] = {
                     "modes": sum(map(len, draws)),
                     "covers": show_mean(means[:, 0].tolist(), "{:.1%}"),
-                    "expected": show_mean((100 * means[:, 1]).tolist(), "{:.1f}"),
-                    "inside": show_mean((100 * means[:, 2]).tolist(), "{:.1f}"),
+                    "expected": show_mean((100 * means[:, 1]).tolist(), "{:z.1f}"),
+                    "inside": show_mean((100 * means[:, 2]).tolist(), "{:z.1f}"),
                     "draws": len(draws),
                 }
                 lines.append(PaperRow(f"n = {size:,}: {label}", line))
