@@ -45,7 +45,7 @@ def test_labels_of_new_examples_are_never_asked_for() -> None:
     points, label = rng.normal(size=(500, 3)), rng.integers(0, 2, 500)
     taken = np.where(rng.random(500) < 0.3, 1 - label, label)
     probability = np.where(np.eye(2, dtype=bool)[taken], 0.8, 0.2)
-    fusion = Fusion(n_slices=25).fit(points, label, probability)
+    fusion = Fusion(n_slices=25, count="f1").fit(points, label, probability)
     new = rng.normal(size=(500, 3))
     prone, chance = fusion.suspect(new, probability)
     # at worst all are suspected: no threshold gives a larger F1
@@ -56,13 +56,36 @@ def test_labels_of_new_examples_are_never_asked_for() -> None:
 def test_as_many_as_lie_in_error_slices() -> None:
     first, rest = draw(600, 0), draw(600, 1)
     few = Fusion(n_slices=30, count="slices").fit(*first).error_prone(rest[0], rest[2])
-    many = Fusion(n_slices=30).fit(*first).error_prone(rest[0], rest[2])
+    many = Fusion(n_slices=30, count="f1").fit(*first).error_prone(rest[0], rest[2])
     assert 0 < few.sum() <= many.sum()
+
+
+def draw_of_two_classes(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Four in five are wrong in one part of the embedding, however sure; elsewhere unsure ones."""
+    rng = np.random.default_rng(seed)
+    points, label = rng.normal(size=(n, 4)), rng.integers(0, 2, n)
+    sure = rng.uniform(0.5, 1, n)
+    chance = np.where(points[:, 0] > 1.2, 0.8, 0.05 + 0.3 * (sure < 0.7))
+    taken = np.where(rng.random(n) < chance, 1 - label, label)
+    return points, label, np.where(np.eye(2)[taken] > 0, sure[:, None], 1 - sure[:, None])
+
+
+def test_as_many_as_lead_confidence_most() -> None:
+    """By lead fewer are suspected than by F1, further ahead of confidence."""
+    first, rest = draw_of_two_classes(600, 3), draw_of_two_classes(3000, 1)
+    wrong, unsure = rest[2].argmax(axis=1) != rest[1], np.argsort(rest[2].max(axis=1))
+    by_lead = Fusion(n_slices=30).fit(*first).error_prone(rest[0], rest[2])
+    by_f1 = Fusion(n_slices=30, count="f1").fit(*first).error_prone(rest[0], rest[2])
+    lead, other = (
+        wrong[prone].mean() - wrong[unsure[: prone.sum()]].mean() for prone in (by_lead, by_f1)
+    )
+    assert lead > other + 0.03
+    assert 0.7 < score(by_lead, wrong) / score(by_f1, wrong) < 1
 
 
 def test_refusals() -> None:
     points, label, probability = draw(200, 0)
-    with pytest.raises(PlanError, match="count must be f1 or slices"):
+    with pytest.raises(PlanError, match="count must be lead, f1 or slices"):
         Fusion(count="half").fit(points, label, probability)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="needs more examples"):
         Fusion(n_slices=190).fit(points[:60], label[:60], probability[:60])
