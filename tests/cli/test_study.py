@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from groundfault.base.registry import Registry
-from groundfault.cli import study
 from groundfault.errors import MissingExtraError
+from groundfault_lab.commands import study
 
 
 def test_without_the_studies_the_command_says_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -630,7 +630,7 @@ def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
 ) -> None:
     from rich.console import Console
 
-    from groundfault.cli import study as command
+    from groundfault_lab.commands import study as command
     from groundfault_studies.improve import learn_curves, learning_tasks, study
 
     keep = tmp_path / "improve.rows.jsonl"

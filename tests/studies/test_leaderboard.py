@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import groundfault
 from groundfault import InputError, PlanError, finders
-from groundfault.cli.study import study as command
+from groundfault_lab.commands.study import study as command
 from groundfault_lab.testing import check_finder
 from groundfault_studies import finders as study_of_finders, leaderboard, matrices, planted_worlds
 from groundfault_studies.leaderboard import FINDERS, LeaderboardRun, measure, tables

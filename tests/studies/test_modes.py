@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from groundfault.cli.study import STUDIES, study as command
 from groundfault.errors import InputError, PlanError
+from groundfault_lab.commands.study import STUDIES, study as command
 from groundfault_studies import modes
 from groundfault_studies.cause_tables import Part, make_tables, show_mean
 from groundfault_studies.modes import explain_miss, read_worlds

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from groundfault.cli.study import study as command
+from groundfault_lab.commands.study import study as command
 
 PAPERS = {
     "Janus": ("janus", "finders"),

@@ -16,8 +16,8 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from groundfault.cli.study import study as command
 from groundfault.errors import InputError, MissingExtraError
+from groundfault_lab.commands.study import study as command
 from groundfault_lab.language import DEFAULT, load_pipeline
 from groundfault_lab.slicing import Spotlight
 from groundfault_studies import deim, deim_explain, discover, pair_texts

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from groundfault.cli import study as command
 from groundfault.cli.main import cli, main
 from groundfault.errors import InputError, PlanError
+from groundfault_lab.commands import study as command
 from groundfault_studies import controlled_docs, janus, janus_audits, janus_repeats
 from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable, format_value
 

@@ -187,7 +187,7 @@ def test_rows_are_shown_on_the_way_and_not_twice(tmp_path):
 
 @pytest.mark.slow
 def test_the_tables_so_far_are_those_of_a_shorter_study(few, tmp_path):
-    from groundfault.cli.study import study
+    from groundfault_lab.commands.study import study
 
     result = CliRunner().invoke(study, ["sequential", "--replicates", "2", "--out", "tables"])
     assert "So far, after 1 replicate:" in result.stderr

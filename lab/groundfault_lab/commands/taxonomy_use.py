@@ -210,7 +210,7 @@ def evaluate(
     out : DIR
         Write taxonomy.md, taxonomy.json and figures to this folder.
     """
-    from groundfault.cli.study import STUDIES
+    from groundfault_lab.commands.study import STUDIES
 
     keep = Path(out) / ".replicates" if out else None
     names = "examples vectors benchmark jobs".split()

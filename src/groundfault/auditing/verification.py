@@ -159,7 +159,7 @@ def verify_report(
     check = judge_differences(differences, what)
     if differences and not same and all(each.startswith(_SEARCHED) for each in differences):
         writer = data.groundfault_version
-        detail = f"this version searches in another way; verify with groundfault {writer}"
+        detail = f"the search changed or the modes were edited; verify with groundfault {writer}"
         check = replace(check, status="unchecked", detail=detail)
     if data.hashes.evidence != again.data.hashes.evidence:
         detail = f"the evidence is not what the report was computed from, and {check.detail}"

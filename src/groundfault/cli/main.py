@@ -53,7 +53,6 @@ _BESIDE = {
 _LAB = {
     "describe": ("describe", "Let a language model describe failing examples."),
     "probe": ("main", "Test a model on wordings that must not change the answer."),
-    "study": ("study", "Regenerate a paper's tables."),
     "anchor": ("reports", "Sign a ledger, so that others notice if it is erased."),
 }
 _RESEARCH = {
@@ -65,6 +64,7 @@ _RESEARCH = {
     "improve": "Rank examples to leave out, relabel or label next.",
     "features": "Add linguistic features of texts to a table as columns.",
     "taxonomy": "Name failure modes of many models; cluster their failures.",
+    "study": "Regenerate a paper's tables.",
 }
 _LAB_PACKAGE = {
     name: (f"groundfault_lab.commands.{name}", line) for name, line in _RESEARCH.items()
@@ -123,7 +123,7 @@ class _Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] in _ELSEWHERE and args[0] not in self.lines:
+        if args[0] in _ELSEWHERE and args[0] not in self.lines and not ctx.resilient_parsing:
             place = _ELSEWHERE[args[0]]
             raise InputError(f"No such command {args[0]!r}: type groundfault {place}")
         return super().resolve_command(ctx, args)
