@@ -507,7 +507,9 @@ def test_check_shows_what_each_column_is_taken_for_and_how_to_overrule_it() -> N
     assert "n_turns measured with it by its name" in text
     assert "topic known before the answer by default" in text
     assert "of the rarer outcome: is that so?" in text
-    assert "--allow-leakage says known before the answer, --during says known while it ran" in text
+    assert (
+        "To change it: --allow-leakage COLUMN (known before the answer), --during COLUMN (" in text
+    )
 
 
 def test_numbers_are_written_as_they_are_read() -> None:

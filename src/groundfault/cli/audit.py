@@ -56,7 +56,7 @@ def audit(
 
     \b
     groundfault audit results.csv --id id --outcome error --out report/
-    groundfault audit results.csv --id id --outcome correct --positive-is-good --within task
+    groundfault audit results.csv --id id --outcome correct --within task
     groundfault audit logs/2026-11-20_gsm8k.eval --scorer match
     groundfault audit run1.csv run2.csv --repeats --id id --outcome error
     groundfault audit parquet/ --id id --outcome error --engine polars --out report/
@@ -93,7 +93,7 @@ def compare(*, progress: Progress, options: Options) -> Result:
     groundfault compare logs/monday.eval logs/tuesday.eval
     groundfault compare base=old.csv new=new.csv --id id --outcome error --out report/
     groundfault compare results.csv --id id --model-column model --model old --model new \\
-        --outcome correct --positive-is-good
+        --outcome correct
     """
     sources, pair = options["sources"], options["models"]
     if len(sources) > 2 or (len(sources) == 2 and pair):

@@ -53,8 +53,8 @@ class Roles:
     status : str, optional
         Column that says scored, error, refused, unparsed, artefact or missing.
     positive_is_good : bool
-        Whether 1 is a pass or a failure in the outcome; by default a failure, but a pass in a
-        column named like correct or passed, and one named like score stops. The loss of
+        Whether 1 is a pass or a failure in the outcome; by default a failure, or a pass in a
+        column named like correct; one named like score has no default. The loss of
         a pass is one minus the outcome.
     null_outcome : str, optional
         Status of rows without an outcome: missing, error, refused, unparsed or artefact. Without

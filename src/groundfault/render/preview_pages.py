@@ -89,14 +89,14 @@ def make_column_table(columns: Iterable[ColumnStage]) -> Table:
     for use in sorted(columns, key=lambda use: not use.suspect):
         why = f"{use.reason}: is that so?" if use.suspect else use.reason or "by default"
         groups.setdefault((str(use.stage), why), []).append(use.column)
-    options = ", ".join(f"{option} says {stage}" for stage, (_, option) in OPTIONS.items())
+    options = ", ".join(f"{option} COLUMN ({stage})" for stage, (_, option) in OPTIONS.items())
     return tabulate(
         "What each column is taken for",
         groups.items(),
         Words("Columns", lambda group: words.listing(group[1], MAX_COLUMNS)),
         Words("Taken for", lambda group: group[0][0]),
         Words("Why", lambda group: group[0][1]),
-        note=f"{options}.",
+        note=f"To change it: {options}.",
     )
 
 
