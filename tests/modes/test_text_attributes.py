@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,15 @@ from hypothesis import given, strategies as st
 import groundfault
 from groundfault import Evidence
 from groundfault.core.rules import Rule
-from groundfault.modes.text_attributes import TextCondition, _find_words, read_text_conditions
+from groundfault.modes.lexicon import detect_languages
+from groundfault.modes.text_attributes import (
+    TextCondition,
+    _find_patterns,
+    _find_words,
+    read_text_conditions,
+)
 from groundfault.modes.text_conditions import match_words
+from groundfault.modes.text_shapes import draft_shapes
 
 HOLES = Path(__file__).parents[3] / "shared/data/real/known_holes"
 GSM8K = Path(__file__).parents[3] / "shared/data/real/gsm8k_openai/examples.parquet"
@@ -260,3 +268,15 @@ def test_words_are_looked_up_once_unless_case_has_three_letters() -> None:
     tests = [match_words(["box"]).terms[0], match_words(["mr", "it's"]).terms[0]]
     assert list(_find_words(tests, pl.Series(["Mr Box", None]))) == [tests[0].sql]
     assert _find_words(tests, pl.Series(["Miſs Box"])) == {}
+
+
+def test_texts_that_are_not_searched_fail_the_rule() -> None:
+    parts = ["w ", ". ", "?", "W", "-1", "'w", "*", "< ", "\n"]
+    texts = ["".join(some) for some in product(parts, repeat=3)]
+    text = pl.Series("text", ["", *texts, None, "w. Then w!", "so 2 ÷ w ^ 3 ×w"])
+    drafts = list(draft_shapes(text.drop_nulls(), detect_languages([{"w"}])))
+    tests = {term.sql: term for draft in drafts for term in draft.condition.terms}
+    assert sum(bool(test.needs) for test in tests.values()) == 14
+    assert sum(test.expression.meta.root_names() == ["last"] for test in tests.values()) >= 2
+    for sql, found in _find_patterns(tests.values(), text).items():
+        assert found.tolist() == evaluate(sql.replace("{}", "text"), text), sql

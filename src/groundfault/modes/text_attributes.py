@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +20,15 @@ from groundfault.core.rules import quote
 from groundfault.modes.lexicon import detect_languages, list_function_words
 from groundfault.modes.template_rules import draft_templates
 from groundfault.modes.templates import find_templates
-from groundfault.modes.text_conditions import MIN_TEXTS, Draft, Term, match, match_words
+from groundfault.modes.text_conditions import (
+    MIN_TEXTS,
+    TEXT,
+    Draft,
+    Term,
+    find_lasts,
+    match,
+    match_words,
+)
 from groundfault.modes.text_shapes import draft_shapes
 
 _SAMPLE = 20_000  # texts that words are chosen from: more choose the same
@@ -319,13 +327,7 @@ def _evaluate(
     # each test once, however many literals share or negate it
     terms = {term.sql: term for draft in drafts for term in draft.condition.terms}
     passes = _find_words([term for term in terms.values() if term.words], text, words)
-    frame = text.alias("text").to_frame()
-    results = frame.select(
-        term.expression.fill_null(False).alias(sql)
-        for sql, term in terms.items()
-        if sql not in passes
-    )
-    passes |= {one.name: one.to_numpy() for one in results}
+    passes |= _find_patterns([term for sql, term in terms.items() if sql not in passes], text)
     for draft in drafts:
         on = present.copy()
         for term in draft.condition.terms:
@@ -333,6 +335,21 @@ def _evaluate(
         rule = draft.condition.sql.replace("{}", column)
         family, meaning = f"{text.name} {draft.family}", f"{text.name} {draft.meaning}"
         yield TextCondition(family, rule, meaning, draft.cost, on, draft.value)
+
+
+def _find_patterns(tests: Iterable[Term], text: pl.Series) -> dict[str, NDArray[np.bool_]]:
+    """Return other tests by their SQL; texts that lack what a test needs are not searched."""
+    frame = pl.DataFrame([text.alias("text"), find_lasts(text)])
+    alike: defaultdict[str, list[Term]] = defaultdict(list)
+    for term in tests:
+        alike[term.needs].append(term)
+    passes = {}
+    for needs, some in alike.items():
+        rows = frame.with_row_index("row").filter(TEXT.str.contains(needs) | TEXT.is_null())
+        for one in rows.select(each.expression.fill_null(False).alias(each.sql) for each in some):
+            passes[one.name] = np.zeros(text.len(), dtype=np.bool_)
+            passes[one.name][rows["row"].to_numpy()] = one.to_numpy()
+    return passes
 
 
 def _find_words(

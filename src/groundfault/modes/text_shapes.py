@@ -12,7 +12,16 @@ import polars as pl
 
 from groundfault.base.reading import read_beside
 from groundfault.modes.lexicon import CLASSES, LANGUAGES, ColumnLanguages
-from groundfault.modes.text_conditions import MIN_TEXTS, TEXT, Draft, compare, match, match_words
+from groundfault.modes.text_conditions import (
+    LAST,
+    MIN_TEXTS,
+    TEXT,
+    Draft,
+    compare,
+    find_lasts,
+    match,
+    match_words,
+)
 
 
 def draft_shapes(sample: pl.Series, languages: ColumnLanguages) -> Iterator[Draft]:
@@ -65,6 +74,7 @@ def _draft_case() -> Iterator[Draft]:
 # a run of digits with inner commas and points, and the characters before the next
 _NEXT_NUMBER = r"(\d[\d.,]*[^\d.,]\D*)"
 _SIGNS: dict[str, dict[str, Any]] = tomllib.loads(read_beside(__file__, "text_signs.toml"))
+_NEEDS = _SIGNS["needs"]
 
 
 def _draft_numbers() -> Iterator[Draft]:
@@ -99,7 +109,7 @@ def _draft_numbers() -> Iterator[Draft]:
     yield Draft("number form", match(r"[,;]\s*\d"), "has a number after a comma")
     yield Draft("number form", ~match(r"[,;]\s*\d"), "has no number after a comma", 1.25)
     for name, pattern in _SIGNS["operators"].items():
-        yield Draft("operator", match(pattern), f"has {name}")
+        yield Draft("operator", match(pattern, needs=_NEEDS.get(name, "")), f"has {name}")
 
 
 def _digits(count: int) -> str:
@@ -112,8 +122,9 @@ def _say_digits(count: int) -> str:
 
 def _draft_marks() -> Iterator[Draft]:
     for family, (pattern, meaning) in _SIGNS["marks"].items():
-        yield Draft(family, match(pattern), meaning)
-        yield Draft(family, ~match(pattern), _negate(meaning), 1.25)
+        test = match(pattern, needs=_NEEDS.get(family, ""))
+        yield Draft(family, test, meaning)
+        yield Draft(family, ~test, _negate(meaning), 1.25)
     for count in (1, 2, 3, 4, 6):
         words = "a comma" if count == 1 else f"{count} or more commas"
         yield Draft("commas", match(rf"(,[^,]*){{{count}}}"), f"has {words}")
@@ -138,28 +149,28 @@ def _draft_sentences() -> Iterator[Draft]:
     stop = r"([.!?][\"')]*\s+\S[^.!?]*)"
     for count in (2, 3, 4, 5, 7, 10):
         pattern = rf"[^.!?]{stop}{{{count - 1}}}"
-        yield Draft("sentences", match(pattern), f"has {count} or more sentences")
+        test = match(pattern, needs="[.!?]")
+        yield Draft("sentences", test, f"has {count} or more sentences")
         words = "one sentence" if count == 2 else f"at most {count - 1} sentences"
-        yield Draft("sentences", ~match(pattern), f"has {words}")
+        yield Draft("sentences", ~test, f"has {words}")
 
 
 def _draft_openings(sample: pl.Series) -> Iterator[Draft]:
     lower = sample.str.to_lowercase()
-    # from the last mark before the end on: to search each text takes a hundred times as long
-    ended = lower.str.strip_chars_end().str.strip_chars_end(".!?").to_list()
-    lasts = pl.Series([text[max(0, *map(text.rfind, ".!?")) :] for text in ended], dtype=pl.String)
-    first, last = lower.str.extract(r"^\W*(\w+)"), lasts.str.extract(r"^(?:[.!?]\s+)?(\w+)")
+    first = lower.str.extract(r"^\W*(\w+)")
+    last = find_lasts(lower).str.extract(r"^(?:[.!?]\s+)?(\w+)")
     end = r"\b[^.!?]*[.!?]*\s*$"
     places = {
-        "last sentence": (last, r"(^|[.!?]\s+)", end, "opens its last sentence"),
-        "first sentence": (first, r"^\W*", r"\b", "opens"),
+        "last sentence": (last, r"(^|[.!?]\s+)", end, "opens its last sentence", LAST),
+        "first sentence": (first, r"^\W*", r"\b", "opens", TEXT),
     }
-    for family, (openings, before, after, words) in places.items():
+    for family, (openings, before, after, words, part) in places.items():
         for word, count in _list_frequent(openings.drop_nulls(), sample.len()):
             if count < 0.9 * sample.len() and not word.isdigit():
                 pattern = rf"{before}{re.escape(word)}{after}"
                 meaning = f'{words} with "{word}"'
-                yield Draft(family, match(pattern, any_case=True), meaning, 1.5, word)
+                test = match(pattern, any_case=True, within=part)
+                yield Draft(family, test, meaning, 1.5, word)
 
 
 def _list_frequent(values: pl.Series, n: int, most: int = 40) -> list[tuple[str, int]]:

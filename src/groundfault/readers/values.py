@@ -77,8 +77,8 @@ def listing(value: object) -> list[Any]:
 
 def dig(value: object, *keys: str) -> Any:
     """Return the value at a path of keys in nested mappings; None if it is missing."""
-    for key in keys:
-        value = mapping(value).get(key)
+    for key in keys:  # without a call for each: readers dig ten times a row
+        value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
