@@ -11,7 +11,15 @@ from hypothesis import given, settings, strategies as st
 
 from groundfault.core.candidate import Candidate, Library, unique_names
 from groundfault.core.evidence import Evidence
-from groundfault.core.rules import Rule, literal, quote, split_pattern, to_regex, use_backslash
+from groundfault.core.rules import (
+    _PLAIN,
+    Rule,
+    literal,
+    quote,
+    split_pattern,
+    to_regex,
+    use_backslash,
+)
 from groundfault.core.units import Marks
 from groundfault.errors import InputError, RuleError
 from groundfault.render.highlights import find_patterns
@@ -169,6 +177,23 @@ def test_a_column_name_is_no_pattern():
     frame = pl.DataFrame({"a": [1, 2], "^a$": [5, 0], "error": [0, 1]})
     with pytest.raises(InputError, match="pattern"):
         Evidence.from_table(frame, outcome="error")
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        '"flag"',
+        'NOT "flag"',
+        '"a.b c" = 1',
+        '"Zürich: x/y" <> \'Ä b\' AND NOT "b" AND "a" <= 0.50',
+        '"b" = \'\' AND "a" > 10 AND "a" >= 2 AND "c" < 123456789012345678901.25',
+        '"NULL" = \'AND\' AND "select"',
+    ],
+)
+def test_rules_that_need_no_parser_are_read_as_a_parser_reads_them(rule: str):
+    assert _PLAIN.fullmatch(rule)
+    assert not _PLAIN.fullmatch(f" {rule}")
+    assert Rule.parse(rule) == Rule.parse(f" {rule}")
 
 
 def test_a_rule_nested_too_deeply_is_refused():

@@ -39,6 +39,10 @@ _ALLOWED = frozenset(
 )
 # characters; the parser's time grows faster than the text
 _LONGEST = 20_000
+_ONE = r"""(?:NOT )?"[\w .:/]+"(?: (?:=|<>|[<>]=?) (?:\d+(?:\.\d+)?|'[\w .:/]*'))?"""
+_PLAIN = re.compile(f"{_ONE}(?: AND {_ONE})*")
+"""Rules that are in normal form as they are written: a parser takes .2 ms for each, and .1 s to
+load."""
 ESCAPE = "\\"
 # characters with a meaning in a regular expression; to escape a letter would be an error
 _SIGNS = frozenset("\\.+*?()|[]{}^$#&-~")
@@ -187,11 +191,13 @@ class Rule:
 
 @lru_cache(maxsize=100_000)
 def _parse(text: str) -> Rule:
+    if len(text) > _LONGEST:
+        raise RuleError(f"the rule has {len(text)} characters; at most {_LONGEST} are read")
+    if _PLAIN.fullmatch(text):
+        return Rule(text, tuple(sorted({*re.findall('"(.*?)"', text)})))
     from sqlglot import exp, parse
     from sqlglot.errors import SqlglotError
 
-    if len(text) > _LONGEST:
-        raise RuleError(f"the rule has {len(text)} characters; at most {_LONGEST} are read")
     try:
         # as a select, so that a comma, an alias or a second statement shows up as one
         trees = parse(f"SELECT {text}", read="postgres")
