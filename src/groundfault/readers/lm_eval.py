@@ -206,9 +206,8 @@ class _Samples(Log):
         with pause_collection():
             while len(columns["value"]) < _TABLE and (batch := list(islice(rows, _BATCH))):
                 self._read_batch(batch, columns)
-            table = None
-            if columns["value"]:
-                table = _make_table(columns, self.model, self.task, self.position)
+            about = self.model, self.task, self.position
+            table = _make_table(columns, *about) if columns["value"] else None
             columns.clear()
         return table
 

@@ -358,7 +358,6 @@ def _write(values: list[Any], kinds: set[type]) -> list[str | None]:
             if len(texts) == len(lists):  # no text has these signs in it
                 left = iter(texts)
                 return [v if v is None else f"[{next(left)}]" for v in values]
-            return [v if v is None else _spell(_encode(v), indent=0).decode() for v in values]
     return [v if v is None or isinstance(v, str) else _ENCODE(v) for v in values]
 
 
