@@ -21,7 +21,7 @@ Columns = dict[str, tuple[str, Kind]]
 PAPERS = "caps, repeats"
 POLICIES = (
     *("uniform, repeats", PAPERS, "uniform", "stratified", "caps", "gp", "hierarchical"),
-    DEFAULT,
+    *("hierarchical, new_task=0.2", DEFAULT),
 )
 
 

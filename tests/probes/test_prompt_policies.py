@@ -32,6 +32,7 @@ from groundfault_lab.probes.arena import (
     Landscape,
     arena,
     draw_landscape,
+    play,
     play_policy,
 )
 from groundfault_lab.testing import check_probe_policy
@@ -355,8 +356,8 @@ def test_a_name_is_told_in_any_order() -> None:
         ("", "no policy ''"),
         (
             "thompson",
-            "no policy 'thompson'; there are uniform, stratified, caps, hierarchical, gp, "
-            "exhaustive",
+            "no policy 'thompson'; there are uniform, stratified, caps, hierarchical, "
+            "diverse, gp, exhaustive",
         ),
         ("gp, rate=1", "the policy gp has no setting 'rate'; it has mean, scale, noise, most"),
         ("caps, rate", "needs a value for 'rate', as in rate=..."),
@@ -376,6 +377,7 @@ def test_a_name_is_told_in_any_order() -> None:
         ),
         ("gp, noise=0", "noise above 0"),
         ("hierarchical, weight=-1", "weight > 0"),
+        ("diverse, new_task=-1", "new_task >= 0"),
         ("gp, most=0", "at least 1 query of a task"),
         ("gp, most=1.5", "most must be a number"),
     ],
@@ -439,3 +441,32 @@ def test_a_task_whose_answer_is_on_its_way_is_no_new_one() -> None:
     assert before.tolist() == [low, low, high, high, high, high]
     assert after.tolist() == [low, low, high, high, low, low]
     assert low < high
+
+
+def test_where_tasks_are_alike_the_default_finds_failures_in_more_of_them() -> None:
+    """It learns from the signals that a task that failed is no likelier to fail again."""
+
+    def count(name: str) -> list[float]:
+        found = play([name], ["unstructured"], budget=90, landscapes=20, seed=5)["unstructured"]
+        return found[name][:, :2].mean(axis=0).tolist()
+
+    uniform, before, ours = map(count, ("uniform", "hierarchical, new_task=0.2", DEFAULT))
+    assert before[1] < uniform[1] < ours[1] - 1
+    assert ours[0] > 0.8 * uniform[0]  # 20 landscapes: a standard error of 6 %
+
+
+def test_the_default_learns_which_option_trips_which_task() -> None:
+    """Each of eight tasks fails under one option of its own, so no option is worse by itself."""
+    wrong = np.zeros((24, 3, 3), dtype=bool)
+    for task in range(8):
+        wrong[task, task % 3] = True
+    over = Landscape(wrong.ravel(), wrong.ravel(), 24, (3, 3))
+
+    def count(name: str) -> float:
+        runs = (
+            play_policy(get(name), over, budget=100, batch=3, plan=Plan(seed=0), number=number)
+            for number in range(6)
+        )
+        return float(np.mean([over.wrong[keys].sum() for keys in runs]))
+
+    assert count("diverse, new_task=0") > count("hierarchical") + 1

@@ -674,7 +674,7 @@ def test_the_command(home: Path) -> None:
     content = json.loads(CliRunner().invoke(cli, [*call, "--json", "-"]).output)
     assert content["other_models"] == []
     assert content["counts"][0] == {
-        "policy": "hierarchical, new_task=0.2",
+        "policy": "diverse",
         "seed": 0,
         "queries": 15,
         "match": 15,
