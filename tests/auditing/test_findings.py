@@ -122,7 +122,7 @@ def test_of_a_judge_that_does_not_say_what_it_asks_for_nothing_is_corrected_or_p
     assert report.minimum_detectable_lift is None
     assert report.power.minimum_detectable_lift == {}
     assert "does not state its bar" in report.conclusion
-    assert "selected" in report.confirmed[0].sentence
+    assert "not corrected for selection" in report.confirmed[0].sentence
 
 
 def test_nothing_is_estimated_of_what_is_not_confirmed() -> None:

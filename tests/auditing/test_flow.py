@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,7 @@ def test_nothing_is_found_in_noise_and_the_report_says_what_it_could_have_seen()
     assert not report.confirmed
     assert report.conclusion.startswith("No reportable finding.")
     least = report.minimum_detectable_lift
-    assert f"at least {100 * least:.3g} points" in report.conclusion
+    assert f"if it fails {math.ceil(100 * least)} points more often" in report.conclusion
     assert 0.1 < least < 0.5
 
 

@@ -82,7 +82,7 @@ def test_several_runs_of_one_evaluation_are_repeats(place: Path) -> None:
     report = json.loads(Path("rep/report.json").read_text("utf-8"))
     assert report["averaged"]
     assert report["manifest"]["roles"]["repeat"] == "configuration"
-    shares = re.findall(r"on ([\d.]+)/", " ".join(f["sentence"] for f in report["findings"]))
+    shares = re.findall(r"\(([\d.]+) of [\d,]+ that match", " ".join(f["sentence"] for f in report["findings"]))
     assert shares
     assert max(map(len, shares)) <= len("161.3")
     assert run("verify", "rep").rstrip().endswith("reproduces")
