@@ -82,7 +82,8 @@ def test_several_runs_of_one_evaluation_are_repeats(place: Path) -> None:
     report = json.loads(Path("rep/report.json").read_text("utf-8"))
     assert report["averaged"]
     assert report["manifest"]["roles"]["repeat"] == "configuration"
-    shares = re.findall(r"\(([\d.]+) of [\d,]+ that match", " ".join(f["sentence"] for f in report["findings"]))
+    sentences = " ".join(finding["sentence"] for finding in report["findings"])
+    shares = re.findall(r"\(([\d.]+) of [\d,]+ that match", sentences)
     assert shares
     assert max(map(len, shares)) <= len("161.3")
     assert run("verify", "rep").rstrip().endswith("reproduces")

@@ -188,6 +188,8 @@ def test_a_column_name_is_no_pattern():
         '"Zürich: x/y" <> \'Ä b\' AND NOT "b" AND "a" <= 0.50',
         '"b" = \'\' AND "a" > 10 AND "a" >= 2 AND "c" < 123456789012345678901.25',
         '"NULL" = \'AND\' AND "select"',
+        '"a" > -0.5 AND NOT "b" IN (\'x\', -2) AND "c" IN (1)',
+        '"a" IS NULL AND NOT "b" IS NULL',
     ],
 )
 def test_rules_that_need_no_parser_are_read_as_a_parser_reads_them(rule: str):
