@@ -157,6 +157,25 @@ def test_directional_tests_make_a_table_to_audit(tmp_path: Path) -> None:
     assert "must rise" in printed
 
 
+def test_answers_that_cannot_be_read_are_unscored(tmp_path: Path) -> None:
+    file, said = tmp_path / "tests.toml", tmp_path / "said.jsonl"
+    file.write_text(TESTS[: TESTS.index('[[test]]\nname = "case"')])
+    prompts = [
+        f"{name} has {n} apples{more}. How many?"
+        for name in ("Ana", "Ben")
+        for n in range(2, 7)
+        for more in ("", " and buys 3")
+    ]
+    rows = ({"prompt": prompt, "response": "I cannot say"} for prompt in prompts)
+    said.write_text("\n".join(map(json.dumps, rows)))
+    out = tmp_path / "results.parquet"
+    printed = run("expect", file, "--model", f"replay:{said}", "--count", 20, "-o", out)
+    table = pl.read_parquet(out)
+    assert table["failed"].to_list() == [None] * 10
+    assert table["failed"].dtype == pl.Int64
+    assert "must rise" in printed
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

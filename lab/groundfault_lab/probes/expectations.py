@@ -160,7 +160,9 @@ def run_expectations(
         row["base_response"], row["response"] = before.text, after.text
         met = by_name[row["test"]].judge(before.text or "", after.text or "")
         row["failed"] = None if met is None else int(not met)
-    return pl.DataFrame(rows, infer_schema_length=None)
+    # without the type, a column without any answer that could be read has none
+    types = {"failed": pl.Int64}
+    return pl.DataFrame(rows, infer_schema_length=None, schema_overrides=types)
 
 
 def _fill(
