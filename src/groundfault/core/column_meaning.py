@@ -101,8 +101,9 @@ def read_direction(column: str) -> bool | None:
     words = split_words(column)
     core = set(words) - _BESIDE
     # correct_answer is the key
-    is_clear = core and core <= _CLEAR and words[-1] not in ANSWERS
-    return True if is_clear else means_pass(column) and None
+    if core and core <= _CLEAR and words[-1] not in ANSWERS:
+        return True
+    return False if means_pass(column) is False else None
 
 
 def require_direction(column: str, *, one_is_pass: bool) -> None:

@@ -105,9 +105,10 @@ class Selection:
             modes.append(mode)
         listed = self._merge(self._order(modes))
         for place in range(len(listed)):
-            listed = self._shorten(listed, place)
+            before = self._strata(listed[:place])
+            listed = self._shorten(listed, place, before)
             for part in range(len(listed[place].rule.parts)):
-                listed = self._cut(listed, place, part)
+                listed = self._cut(listed, place, part, before)
         listed = self._add_parts(listed)[:MOST_MODES]
         return [self._try_samples(mode, listed[:place]) for place, mode in enumerate(listed)]
 
@@ -415,31 +416,29 @@ class Selection:
                     return self._merge(merged)
         return modes
 
-    def _shorten(self, modes: list[Listed], place: int) -> list[Listed]:
+    def _shorten(self, modes: list[Listed], place: int, before: Strata) -> list[Listed]:
         """Return the list with a mode in its final place without the conditions that do not pay
         there: it was chosen when other modes were listed before it."""
-        rule, before = modes[place].rule, self._strata(modes[:place])
+        rule = modes[place].rule
         parts = (rule.parts[:i] + rule.parts[i + 1 :] for i in range(len(rule.parts)))
         shorter = [one for some in parts if some for one in self.language.join(some)]
-        worth = self._weigh(before, [rule, *shorter])
-        best = int(np.argmax(worth))
-        changed = self._replace(modes, place, shorter[best - 1]) if best else modes
-        return modes if changed is modes else self._shorten(changed, place)
+        best = int(np.argmax(self._weigh(before, [rule, *shorter])))
+        changed = self._put(modes, place, shorter[best - 1], before) if best else modes
+        return modes if changed is modes else self._shorten(changed, place, before)
 
-    def _cut(self, modes: list[Listed], place: int, part: int) -> list[Listed]:
+    def _cut(self, modes: list[Listed], place: int, part: int, before: Strata) -> list[Listed]:
         """Return the list with other ends of a range in a mode, where the losses put them."""
-        rule = cut_range(self.language, self._strata(modes[:place]), modes[place].rule, part)
-        return modes if rule is None else self._replace(modes, place, rule)
+        rule = cut_range(self.language, before, modes[place].rule, part)
+        return modes if rule is None else self._put(modes, place, rule, before)
 
-    def _replace(self, modes: list[Listed], place: int, rule: ModeRule) -> list[Listed]:
+    def _put(self, modes: list[Listed], place: int, rule: ModeRule, before: Strata) -> list[Listed]:
         """Return the list with another rule in place of a mode, where it stands, as do all modes
         after it."""
-        mode, before = modes[place], self._strata(modes[:place])
         new = RuleProposal(rule, self.language.mask(rule), 0.0)
-        units, old = bitset.count(np.stack([new.mask, mode.mask]))
+        units, old = bitset.count(np.stack([new.mask, modes[place].mask]))
         if units > max(old, len(self.base.home) / 2) or not self._gate([new], before):
             return modes
-        others = [other for other, _ in mode.alternatives]
+        others = [other for other, _ in modes[place].alternatives]
         overlaps = compute_overlaps(new.mask, self.language.masks(others)).tolist()
         listed = self._list(new, before, tuple(zip(others, overlaps, strict=True)))
         changed = [*modes[:place], listed, *modes[place + 1 :]]
