@@ -84,6 +84,7 @@ def study(
     shared: str | Path | None = None,
     *,
     seeds: int | None = None,
+    first_seed: int = 0,
     quick: bool = False,
     keep: Path | None = None,
     progress: Progress | None = None,
@@ -99,6 +100,8 @@ def study(
     seeds : int, optional
         How often classifiers are trained, each time on other examples; numbers are means. Left out,
         5, or quickly 1.
+    first_seed : int
+        Seed of the first training; the others follow it.
     quick : bool
         One seed: to see that it runs, not for conclusions.
     keep : path, optional
@@ -116,13 +119,14 @@ def study(
             f"{'texts too' if folder else 'no texts'}": (folder, seed, table, number, name, size)
             for table, number, name, size in _list_parts(4 if folder is None else 6)
         }
-        for seed in range(seeds)
+        for seed in range(first_seed, first_seed + seeds)
     ]
     lacking = () if folder else ("classifiers of texts, which need the folder of shared data",)
 
     def make(rows: Rows, count: int) -> PaperStudy:
         settings = {
             "seeds": count,
+            "first seed": first_seed,
             "fitted": FITTED,
             "slices": f"one for {_EXAMPLES_A_SLICE} examples, at most 128",
         }

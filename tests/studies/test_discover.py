@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from groundfault_lab.commands.study import study as command
 from groundfault_studies import discover
 from groundfault_studies.discover import domino, edisa, measure, spotlight, study
 from groundfault_studies.discovery import Discovery, score_discovery
 from groundfault_studies.real_models import of_texts, shipped_classifiers
+from groundfault_studies.resuming import Rows
 
 
 def test_classifiers_err_on_examples_they_were_not_trained_on() -> None:
@@ -76,6 +81,25 @@ def test_fusion_is_compared_with_rule_and_baseline_training_by_training() -> Non
         assert row.here[f"lead {rival}"] == "+0.067 [-0.077, +0.210]"
         assert row.here[f"f1 {rival}"] == "+0.067 [-0.077, +0.210]"
     assert row.here["lead edisa, our default"] == "+0.000 [+0.000, +0.000]"
+
+
+def test_the_command_trains_with_the_seeds_asked_for_and_shows_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds = []
+
+    def measure_part(_: object, seed: int, table: str, number: int, name: str, size: float) -> Rows:
+        seeds.append(seed)
+        about = {"table": table, "classifier": str(number), "fit": name, "size": size, "width": 2}
+        return [about | asdict(Discovery(10, 0.5, 0.4, 0.2, 0.5))]
+
+    monkeypatch.setattr(discover, "_measure_part", measure_part)
+    settings = ["--seeds", "2", "--first-seed", "36", "--out", str(tmp_path / "out")]
+    run = CliRunner().invoke(command, ["discover", "--shared", str(tmp_path), *settings])
+    assert "So far, after 1 seed:" in run.stderr
+    assert set(seeds) == {36, 37}
+    stored = json.loads((tmp_path / "out" / "discover.json").read_text())
+    assert (stored["settings"]["seeds"], stored["settings"]["first seed"]) == (2, 36)
 
 
 @pytest.mark.slow

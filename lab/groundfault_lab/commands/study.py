@@ -33,6 +33,7 @@ def _list_study_settings(
     splits: Count | None = None,
     replicates: Count | None = None,
     seeds: Count | None = None,
+    first_seed: Annotated[int, click.IntRange(0)] | None = None,
     judge: str | None = None,
     model: str | None = None,
     pairs: str | None = None,
@@ -70,6 +71,8 @@ def _list_study_settings(
         Number of simulated audits of each setting, of samples of each size, or of trials.
     seeds : N
         Number of trainings of a model, or of runs of probes.
+    first_seed : N
+        For discover: seed of the first training; default 0.
     judge : NAME
         For finders: rank them by what this judge confirms, instead of the tables.
     quick
@@ -130,7 +133,8 @@ def study(
     # each study has settings of its own: one that it lacks is an error, not ignored
     takes = signature(run).parameters
     for key in settings.keys() - takes.keys():
-        raise PlanError(f"the study {name!r} does not use --{key}; leave it out")
+        option = key.replace("_", "-")
+        raise PlanError(f"the study {name!r} does not use --{option}; leave it out")
     if out and "keep" in takes:
         settings["keep"] = Path(out) / f"{name}.rows.jsonl"
     if "show" in takes:
@@ -152,8 +156,8 @@ def _show_so_far(result: Any, out: str | None) -> None:
 
     from groundfault.render.terminal import show
 
-    count = plural(result.settings["replicates"], "replicate")
-    click.echo(f"So far, after {count}:", err=True)
+    unit = "seed" if "seeds" in result.settings else "replicate"
+    click.echo(f"So far, after {plural(result.settings[f'{unit}s'], unit)}:", err=True)
     show(result.make_page(out), Console(stderr=True))
     if out:
         result.write(out)
