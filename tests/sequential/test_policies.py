@@ -328,11 +328,11 @@ def test_laplace_finds_the_mode():
     rng = np.random.default_rng(3)
     rows, scores = rng.normal(size=(2, 30, 4)), (rng.random(30) < 0.7).astype(float)
     ones = np.ones(30, dtype=np.int64)
-    mode, _, _ = learned._laplace(rows, scores, 0.5, ones)
+    mode, _, _ = learned._laplace(rows, scores, ones / 2, ones)
     for s in range(2):
         chance = 1 / (1 + np.exp(-(0.5 + rows[s] @ mode[s])))
         np.testing.assert_allclose(rows[s].T @ (scores - chance), mode[s], atol=1e-8)
-    unseen = learned._laplace(rows[:, :0], scores[:0], 0.5, ones[:0])
+    unseen = learned._laplace(rows[:, :0], scores[:0], ones[:0] / 2, ones[:0])
     assert unseen[2] == pytest.approx([0, 0], abs=1e-12)
 
 
@@ -340,9 +340,10 @@ def test_scores_of_cases_that_are_alike_are_one_row_and_each_kind_is_predicted_o
     rng = np.random.default_rng(4)
     kinds, scores = rng.integers(0, 3, 50), (rng.random(50) < 0.7).astype(float)
     rows = rng.normal(size=(2, 3, 4))
-    every = learned._laplace(rows[:, kinds], scores, 0.5, np.ones(50, dtype=np.int64))
+    ones = np.ones(50, dtype=np.int64)
+    every = learned._laplace(rows[:, kinds], scores, ones / 2, ones)
     counts = np.bincount(kinds)
-    once = learned._laplace(rows, np.bincount(kinds, scores) / counts, 0.5, counts)
+    once = learned._laplace(rows, np.bincount(kinds, scores) / counts, np.full(3, 0.5), counts)
     for a, b in zip(every, once, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
     members = np.array([np.ones(50, dtype=bool), kinds == 0, kinds == 1])

@@ -276,7 +276,8 @@ class LabelCounts:
         self._high, self._low = np.zeros(groups), np.zeros(groups)
         self._positions: list[int] = []
         self._scores: list[float] = []
-        self._queries: list[Query] = []
+        # group, claim and stake
+        self._asked: list[tuple[int, bool, bool]] = []
         self._count()
 
     def _count(self) -> None:
@@ -296,6 +297,8 @@ class LabelCounts:
 
     def name_reached(self, claimed: set[str]) -> list[str]:
         """Return the claimed groups that have reached the threshold; all groups, if all have."""
+        if not self.reached.any():
+            return []
         names = [self.claim.pool.groups[g] for g in np.flatnonzero(self.reached)]
         # all groups at the threshold makes every claim false, named or not
         return names if self.reached.all() else [name for name in names if name in claimed]
@@ -348,7 +351,8 @@ class LabelCounts:
             self._low += inside * (0.0 if score is None else score)
         self._positions.append(position)
         self._scores.append(np.nan if score is None else score)
-        self._queries.append(query)
+        group = -1 if query.group is None else self.claim.pool.groups.index(query.group)
+        self._asked.append((group, query.claim, query.stake))
         if self.claim.conditional:
             self._count()
 
@@ -417,16 +421,15 @@ class LabelCounts:
             rest_targets = self._rest(self._low)
         else:
             rest_targets = np.full(len(pool.groups), claim.plan.threshold)
-        places = {name: g for g, name in enumerate(pool.groups)}
-        group_indices = [-1 if q.group is None else places[q.group] for q in self._queries]
+        asked = np.array(self._asked, dtype=np.intp).reshape(-1, 3)
         arrays = (
             available,
             rest_targets,
             np.array(self._positions, dtype=np.intp),
             np.array(self._scores, dtype=np.float64),
-            np.array(group_indices, dtype=np.intp),
-            np.array([query.claim for query in self._queries], dtype=np.bool_),
-            np.array([query.stake for query in self._queries], dtype=np.bool_),
+            asked[:, 0].copy(),
+            asked[:, 1] > 0,
+            asked[:, 2] > 0,
         )
         # policies are plug-ins: one that writes into the history would change the audit
         for array in arrays:

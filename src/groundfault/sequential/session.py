@@ -382,7 +382,7 @@ class SequentialAudit(RecordedSession[Verdict]):
         """Return natural logs of both e-values; ``inf`` where counting decided."""
         model, auditor = self.test.log_e
         reached = self.counts.name_reached(self._claimed)
-        return EProcessPair(inf if self.counts.groups_below else model, inf if reached else auditor)
+        return EProcessPair(inf if self.counts.below.any() else model, inf if reached else auditor)
 
     @property
     def wealth(self) -> EProcessPair:

@@ -246,10 +246,13 @@ class _SimulatedAudit(SequentialAudit):
         for drawn, model in steps:
             if self.decided:
                 return
-            after = self._after(drawn.query, drawn.thresholds, drawn.score, model)
-            self._outcomes = {drawn.score: after}
-            self._rounds.append(replace(drawn, closed=False))
-            self._take_score(drawn.query, drawn.score)
+            self._take(drawn, model)
+
+    def _take(self, drawn: Round, model: ModelWealth | None = None) -> None:
+        after = self._after(drawn.query, drawn.thresholds, drawn.score, model)
+        self._outcomes = {drawn.score: after}
+        self._rounds.append(replace(drawn, closed=False))
+        self._take_score(drawn.query, drawn.score)
 
     def simulate(self, answer: Callable[[Query], float]) -> list[tuple[Round, ModelWealth]]:
         """Run to the end; return the rounds, each with the wealth against the model's null."""
@@ -257,7 +260,7 @@ class _SimulatedAudit(SequentialAudit):
         while not self.decided and (query := self.choose(self.policy)) is not None:
             drawn = self._draw_case(query)
             drawn = replace(drawn, score=answer(drawn.query))
-            self.follow([(drawn, None)])
+            self._take(drawn)
             steps.append((drawn, self.test.model))
         return steps
 

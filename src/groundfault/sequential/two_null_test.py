@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -43,16 +43,14 @@ class GroupWealth:
             return sum(log_values)
         return _add_up(log_values, groups) if self.sharing == "apart" else _multiply(log_values)
 
-    def update(
-        self, group: str | None, score: float, threshold: float, forecast: float | None
-    ) -> GroupWealth:
-        """Return the wealth after one more score of a case that was drawn from a group."""
-        key = None if self.sharing == "alike" else group
-        if self.sharing == "prior" and group not in dict(self.by_group):
+    def update(self, group: str | None, bet: Callable[[EProcess], EProcess]) -> GroupWealth:
+        """Return the wealth after one more bet, on a case that was drawn from a group."""
+        key, wealth = None if self.sharing == "alike" else group, dict(self.by_group)
+        if self.sharing == "prior" and group not in wealth:
             return self
-        after = dict(self.by_group).get(key, self.fresh).update(score, threshold, forecast=forecast)
         # a group keeps its place: the order of the first bets gives the shares
-        return replace(self, by_group=tuple({**dict(self.by_group), key: after}.items()))
+        wealth[key] = bet(wealth.get(key, self.fresh))
+        return GroupWealth(self.sharing, self.fresh, tuple(wealth.items()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +84,8 @@ class ModelWealth:
     ) -> ModelWealth:
         """Return the wealth before the first score."""
         kinds = zip(get_args(Sharing), (alike, apart, joint), strict=False)
-        parts = [GroupWealth(kind, EProcess.begin(bets)) for kind, bets in kinds if bets]
+        begin = cache(EProcess.begin)
+        parts = [GroupWealth(kind, begin(tuple(bets))) for kind, bets in kinds if bets]
         if prior:
             # as many bets as all others together: half of the wealth
             own = tuple((name, EProcess.begin(bets)) for name, bets in prior.items())
@@ -103,17 +102,21 @@ class ModelWealth:
 
     def warm_start(self, scores: Sequence[float], threshold: float) -> ModelWealth:
         """Return the wealth with forecasts that learnt from scores which no e-value counts."""
-        parts = (
-            replace(part, fresh=part.fresh.warm_start(scores, threshold)) for part in self.parts
-        )
-        return replace(self, parts=tuple(parts))
+        warm = cache(partial(EProcess.warm_start, scores=scores, threshold=threshold))
+        return replace(self, parts=tuple(replace(p, fresh=warm(p.fresh)) for p in self.parts))
 
     def update(
         self, group: str | None, score: float, threshold: float, forecast: float | None
     ) -> ModelWealth:
         """Return the wealth after one more score of a case drawn from a group, or from a set."""
-        parts = tuple(part.update(group, score, threshold, forecast) for part in self.parts)
-        return replace(self, parts=parts, steps=self.steps + 1)
+
+        # wealth that is added up over groups and wealth that is multiplied are of the same bets
+        @cache
+        def bet(process: EProcess) -> EProcess:
+            return process.update(score, threshold, forecast=forecast)
+
+        parts = tuple(part.update(group, bet) for part in self.parts)
+        return ModelWealth(parts, self.groups, self.steps + 1)
 
 
 def _add_up(log_values: list[float], groups: int) -> float:

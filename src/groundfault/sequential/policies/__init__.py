@@ -96,8 +96,12 @@ class Cells:
 
     def count(self, cases: Bools) -> Ints:
         """Count some of the cases by group and cell: shape (G, C)."""
-        counts = np.bincount(self.numbers[cases], minlength=len(self.first))
-        return self.members[:, self.first] * counts
+        return self._kinds * np.bincount(self.numbers[cases], minlength=len(self.first))
+
+    @cached_property
+    def _kinds(self) -> Bools:
+        """Return the groups of each cell: shape (G, C)."""
+        return self.members[:, self.first]
 
     def find_open(self, available: Bools) -> Bools:
         """Return the cases whose cell has a case left, labelled themselves or not: bool, shape
@@ -119,8 +123,11 @@ class Cells:
         at least the first; if it is at most ``threshold``, it is at most the second. Both are the
         threshold itself as long as no cell is used up; ``-inf`` and ``inf`` where all are.
         """
+        has_rest = self._has_rest(available)
+        if has_rest.all():
+            return (np.full(len(self.members), threshold),) * 2
         sizes = self.sizes.sum(axis=1).astype(np.float64)
-        open_sizes = (self.sizes @ self._has_rest(available)).astype(np.float64)
+        open_sizes = (self.sizes @ has_rest).astype(np.float64)
         # of a cell that is used up nothing is assumed but that its mean lies in [0, 1]
         lost = sizes - open_sizes
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -90,6 +90,24 @@ class Features:
         return np.asarray(np.hstack([np.cos(phases), np.sin(phases)]) / np.sqrt(_WAVES))
 
     @cached_property
+    def linear(self) -> tuple[Floats, Floats]:
+        """Return components and groups by kind, (C, d), and scales of their weights, (S, d)."""
+        return self._weigh(self.components)
+
+    @cached_property
+    def smooth(self) -> tuple[Floats, Floats]:
+        """Return waves and groups by kind, (C, d), and scales of their weights, (S, d)."""
+        return self._weigh(self.waves)
+
+    def _weigh(self, embedded: Floats) -> tuple[Floats, Floats]:
+        first = self.cells.first
+        parts = [np.ones((len(first), 1)), embedded[first], self.groups[first]]
+        widths = [part.shape[1] for part in parts]
+        kinds = [(_INTERCEPT,), *(_SCALES if width else (0.0,) for width in widths[1:])]
+        scales = [np.repeat(draws, widths) for draws in product(*kinds)]
+        return np.hstack(parts), np.array(scales)
+
+    @cached_property
     def splits(self) -> Bools:
         """Return which cases exceed seven quantiles of each component, and groups: shape (N, S).
 
@@ -242,6 +260,8 @@ def predict_by_ridge(history: History, rounds: Places, penalty: float = 1.0) -> 
 
 # draws whose mean is a prediction; steps that settle the mode, none of them far out
 _DRAWS, _NEWTON, _MIN_CURVE = 100, 8, 0.02
+# a step this small changes no draw, which spread by tenths
+_SETTLED = 1e-9
 # standard deviations in logits: of the intercept, and from no effect to one that decides alone
 _INTERCEPT, _SCALES = 1.5, (0.0, 0.5, 1.0, 2.0, 4.0)
 # small and strongly shrunk ensembles: they are fitted anew after every score
@@ -287,36 +307,34 @@ def logistic(labels: LabelledData, rng: np.random.Generator) -> Floats:
 
     How strongly each of the two may matter is not chosen but averaged over, by marginal likelihood:
     this is what keeps early predictions from being too sure."""
-    return _linear(labels, labels.features.components, rng)
+    return _linear(labels, labels.features.linear, rng)
 
 
 def gaussian_process(labels: LabelledData, rng: np.random.Generator) -> Floats:
     """Draw with a Gaussian kernel over the components, in random Fourier features."""
-    return _linear(labels, labels.features.waves, rng)
+    return _linear(labels, labels.features.smooth, rng)
 
 
-def _linear(labels: LabelledData, embedded: Floats, rng: np.random.Generator) -> Floats:
+def _linear(
+    labels: LabelledData, design: tuple[Floats, Floats], rng: np.random.Generator
+) -> Floats:
     """Draw from a logistic model with normal weights, by Laplace's approximation."""
-    features, first = labels.features, labels.features.cells.first
-    parts = [np.ones((len(first), 1)), embedded[first], features.groups[first]]
-    widths = [part.shape[1] for part in parts]
-    kinds = [(_INTERCEPT,), *(_SCALES if width else (0.0,) for width in widths[1:])]
-    columns = np.hstack(parts)
-    scales = np.array([np.repeat(draws, widths) for draws in product(*kinds)])
+    columns, scales = design
     # cases of a kind are one row that counts as often as there are scores
-    labelled, row = np.unique(features.cells.numbers[labels.positions], return_inverse=True)
-    counts = np.bincount(row)
-    means = np.bincount(row, labels.scores) / counts
+    kinds = labels.features.cells.numbers[labels.positions]
+    counts = np.bincount(kinds)
+    labelled = np.flatnonzero(counts)
+    means = np.bincount(kinds, labels.scores)[labelled] / counts[labelled]
     rows = columns[labelled] * scales[:, None]
-    offset = labels.logit + np.broadcast_to(labels.ahead, len(first))
-    mode, precision, evidence = _laplace(rows, means, offset[labelled], counts)
+    offset = labels.logit + np.broadcast_to(labels.ahead, len(columns))
+    mode, roots, evidence = _laplace(rows, means, offset[labelled], counts[labelled])
     # scales are averaged by marginal likelihood (MacKay, 1992): choosing the best of them would
     # make early predictions too sure
     share = np.exp(evidence - evidence.max())
     draws = rng.choice(len(scales), size=_DRAWS, p=share / share.sum())
     # a normal with precision L L^T is L^-T times white noise
-    roots = np.linalg.inv(np.swapaxes(np.linalg.cholesky(precision), 1, 2))
-    noise = np.einsum("sij,sj->si", roots[draws], rng.normal(size=(_DRAWS, columns.shape[1])))
+    inverse = np.linalg.inv(np.swapaxes(roots, 1, 2))
+    noise = np.einsum("sij,sj->si", inverse[draws], rng.normal(size=(_DRAWS, columns.shape[1])))
     logits = ((mode[draws] + noise) * scales[draws]) @ columns.T
     logits += offset
     return _sigmoid(logits)
@@ -325,22 +343,27 @@ def _linear(labels: LabelledData, embedded: Floats, rng: np.random.Generator) ->
 def _laplace(
     rows: Floats, scores: Floats, offset: Floats, counts: Ints
 ) -> tuple[Floats, Floats, Floats]:
-    """Return mode (S, d), precision (S, d, d), log evidence (S,) of normal weights.
+    """Return mode (S, d), Cholesky root of the precision (S, d, d), log evidence (S,) of weights.
 
     Rows (S, n, d) have mean scores (n,) of so many cases each (n,).
     """
-    mode, prior = np.zeros((rows.shape[0], rows.shape[2])), np.eye(rows.shape[2])
-    transposed = np.swapaxes(rows, 1, 2)
+    mode, prior = np.zeros((*rows.shape[::2], 1)), np.eye(rows.shape[2])
+    transposed, counts = np.swapaxes(rows, 1, 2), counts[:, None]
+    scores, offset = scores[:, None], offset[:, None]
     for _ in range(_NEWTON):
-        chance = _sigmoid(offset + (rows @ mode[..., None])[..., 0])
+        chance = _sigmoid(offset + rows @ mode)
         # a curvature that is nearly zero would send Newton's step far out
         curve = counts * np.maximum(chance * (1 - chance), _MIN_CURVE)
-        precision = transposed @ (rows * curve[..., None]) + prior
-        slope = transposed @ (counts * (scores - chance))[..., None] - mode[..., None]
-        mode = mode + np.linalg.solve(precision, slope)[..., 0]
-    logits = offset + (rows @ mode[..., None])[..., 0]
-    fit = (counts * (scores * logits - np.logaddexp(0.0, logits))).sum(axis=1)
-    return mode, precision, fit - (mode**2).sum(axis=1) / 2 - np.linalg.slogdet(precision)[1] / 2
+        precision = transposed @ (rows * curve) + prior
+        step = np.linalg.solve(precision, transposed @ (counts * (scores - chance)) - mode)
+        mode += step
+        if np.abs(step).max() < _SETTLED:
+            break
+    logits, roots = offset + rows @ mode, np.linalg.cholesky(precision)
+    fit = (counts * (scores * logits - np.logaddexp(0.0, logits))).sum(axis=(1, 2))
+    logs: Floats = np.log(np.diagonal(roots, axis1=1, axis2=2))
+    evidence: Floats = fit - (mode**2).sum(axis=(1, 2)) / 2 - logs.sum(axis=1)
+    return mode[..., 0], np.asarray(roots), evidence
 
 
 def boosted(labels: LabelledData, rng: np.random.Generator) -> Floats:
@@ -372,7 +395,7 @@ def boosted(labels: LabelledData, rng: np.random.Generator) -> Floats:
 def _sigmoid(x: Floats) -> Floats:
     """Return the logistic function in place of ``x``: most of the time went into new arrays."""
     np.negative(x, out=x)
-    np.clip(x, -500, 500, out=x)
+    np.minimum(x, 500, out=x)
     np.exp(x, out=x)
     x += 1
     return np.divide(1, x, out=x)
