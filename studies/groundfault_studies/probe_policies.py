@@ -13,7 +13,7 @@ import numpy as np
 from groundfault.base.arrays import Floats
 from groundfault.base.long_work import Progress, listener
 from groundfault.core.plan import Plan
-from groundfault.probes.policies import POLICIES, get
+from groundfault.probes.policies import get
 from groundfault_lab.probes.arena import (
     WORLDS,
     compare_with_control,
@@ -21,6 +21,7 @@ from groundfault_lab.probes.arena import (
     play,
     play_policy,
 )
+from groundfault_lab.probes.policies import POLICIES
 from groundfault_studies.resuming import Rows, resume_parts
 from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable
 

@@ -19,10 +19,10 @@ from groundfault.errors import GroundfaultError, InputError
 from groundfault.models import Question, Response
 from groundfault.probes import Bank, Config, Grammar, probes, run
 from groundfault.probes.bank.bank import SHIPPED
-from groundfault.probes.policies import POLICIES
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.review import Decision
 from groundfault_lab.probes.arena import WORLDS, arena, draw_landscape, load_replay
+from groundfault_lab.probes.policies import POLICIES
 from groundfault_studies import probe_policies
 
 

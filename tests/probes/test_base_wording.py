@@ -18,14 +18,14 @@ from groundfault.errors import InputError
 from groundfault.models import Question, Response
 from groundfault.probes import Bank, Config, Grammar, Runs, Task, route, run
 from groundfault.probes.bank.bank import SHIPPED
-from groundfault.probes.bank.rendering import check as check_bank
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.review.statuses import items, queue, score_row, split_by_signal
 from groundfault.probes.running.runs import BASE
-from groundfault.render.bank_card import make_card
 from groundfault.render.markdown import markdown
 from groundfault.review import Decision
+from groundfault_lab.pages.bank_card import make_card
 from groundfault_lab.pages.probe_page import make_page
+from groundfault_lab.probes.checking import check as check_bank
 from groundfault_lab.probes.comparison import compute_effects
 from groundfault_lab.probes.release import check, release
 from groundfault_lab.probes.summary import Summary

@@ -13,8 +13,9 @@ from click.testing import CliRunner
 from groundfault.cli.main import cli
 from groundfault.errors import InputError, PlanError
 from groundfault.probes import Bank, Grammar, Task
-from groundfault.probes.bank.rendering import check, probes
+from groundfault.probes.bank.rendering import probes
 from groundfault_lab.probes import perturbations as p
+from groundfault_lab.probes.checking import check
 from groundfault_lab.probes.expectations import Expectation, read_expectations
 from groundfault_lab.probes.variants import Variant, keep_variants
 

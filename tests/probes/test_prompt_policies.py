@@ -13,16 +13,10 @@ from groundfault.core.plan import Plan
 from groundfault.errors import PlanError
 from groundfault.probes.policies import (
     DEFAULT,
-    POLICIES,
     Capped,
-    Caps,
-    GaussianThompson,
-    Hierarchical,
     PromptHistory,
     StratifiedPrompts,
     UniformPrompts,
-    _compute_kernel,
-    _list_respects,
     get,
 )
 from groundfault_lab.probes.arena import (
@@ -34,6 +28,14 @@ from groundfault_lab.probes.arena import (
     draw_landscape,
     play,
     play_policy,
+)
+from groundfault_lab.probes.policies import (
+    POLICIES,
+    Caps,
+    GaussianThompson,
+    Hierarchical,
+    _compute_kernel,
+    _list_respects,
 )
 from groundfault_lab.testing import check_probe_policy
 

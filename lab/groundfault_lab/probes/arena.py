@@ -17,9 +17,10 @@ from groundfault.base.long_work import Progress, listener, run_in_order
 from groundfault.base.reading import MAX_ROWS, read_text
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError, require_name
-from groundfault.probes.policies import POLICIES, get
+from groundfault.probes.policies import get
 from groundfault.probes.policies.history import Keys, PromptHistory, PromptPolicy
 from groundfault.stats.paired import ratio, student
+from groundfault_lab.probes.policies import POLICIES
 
 # the shipped bank and grammar: 18 tasks, three groups of three options
 TASKS, SIZES = 18, (3, 3, 3)

@@ -69,14 +69,13 @@ _RESEARCH = {
 _LAB_PACKAGE = {
     name: (f"groundfault_lab.commands.{name}", line) for name, line in _RESEARCH.items()
 }
-_PROBE = {
-    "init": ("probe", "Write a bank, a grammar and a config into FOLDER."),
-    "check": ("probe", "Check every prompt of the bank and grammar in FOLDER."),
-    "run": ("probe", "Ask a model the prompts of CONFIG within its budget."),
-}
+_PROBE = "groundfault_lab.commands.probe"
 _PROBE_REPORT = "groundfault_lab.commands.probe_report"
 _PERTURB = "groundfault_lab.commands.perturb"
-_PROBE_PACKAGE = {
+_PROBES = {
+    "init": (_PROBE, "Write a bank, a grammar and a config into FOLDER."),
+    "check": (_PROBE, "Check every prompt of the bank and grammar in FOLDER."),
+    "run": (_PROBE, "Ask a model the prompts of CONFIG within its budget."),
     "perturb": (_PERTURB, "Add typos, contractions, names and other changes to a bank."),
     "expect": (_PERTURB, "Test if answers rise, fall, stay or change as they must."),
     "propose": (_PERTURB, "Let a model write variants of the tasks that failed in RUNS."),
@@ -168,7 +167,7 @@ def lab() -> None:
     """
 
 
-@click.group(cls=_Lazy, sections={"Commands": _PROBE, _IN_PACKAGE: _PROBE_PACKAGE})
+@click.group(cls=_Lazy, sections={_IN_PACKAGE: _PROBES})
 def probe() -> None:
     """Test a model on wordings that must not change the answer."""
 

@@ -20,7 +20,6 @@ from groundfault.base.registry import open_front_door
 
 if TYPE_CHECKING:
     from groundfault.probes.bank.bank import Bank as Bank, Task as Task
-    from groundfault.probes.bank.families import generate as generate
     from groundfault.probes.bank.grammar import (
         ComponentGroup as ComponentGroup,
         Grammar as Grammar,

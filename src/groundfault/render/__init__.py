@@ -15,7 +15,7 @@ _OUTLINES = {
     "Confirmation": "groundfault.render.sequential_page:make_confirmation_page",
     "CaseSummary": "groundfault.render.case_page:make_case_page",
     "Taxonomy": "groundfault_lab.pages.taxonomy_page:make_page",
-    "BankCheck": "groundfault.render.bank_card:make_card",
+    "BankCheck": "groundfault_lab.pages.bank_card:make_card",
     "ScorerAudits": "groundfault.render.audit_page:make_scorer_page",
     "Check": "groundfault.render.preview_pages:make_check_page",
 }

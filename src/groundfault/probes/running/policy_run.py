@@ -29,7 +29,7 @@ from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.models import Response
 from groundfault.probes.bank.bank import Task
 from groundfault.probes.bank.rendering import Probe
-from groundfault.probes.policies import Capped, Caps, PromptHistory, PromptPolicy, chances_of
+from groundfault.probes.policies import Capped, PromptHistory, PromptPolicy, chances_of
 from groundfault.probes.policies.history import Keys
 from groundfault.probes.running.answers import Routing, route
 from groundfault.probes.running.config import Config, slug
@@ -331,8 +331,8 @@ class PolicyRun:
 
     def _describe_scores(self, before: PromptHistory) -> dict[str, object]:
         """Return the temperature of the batch and the new scores, for a policy that has scores."""
-        policy = self.policy.policy if isinstance(self.policy, Capped) else self.policy
-        if not isinstance(policy, Caps):
+        policy: Any = self.policy.policy if isinstance(self.policy, Capped) else self.policy
+        if not hasattr(policy, "temperature"):
             return {"temperature": None, "scores": None}
         scores = zip(self.spec.groups.items(), policy.scores(self._history), strict=True)
         return {

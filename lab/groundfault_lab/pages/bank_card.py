@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 from groundfault.probes.bank.bank import Task
-from groundfault.probes.bank.rendering import BankCheck
 from groundfault.render import words
 from groundfault.render.page import (
     Code,
@@ -22,6 +21,7 @@ from groundfault.render.page import (
     Words,
     tabulate,
 )
+from groundfault_lab.probes.checking import BankCheck
 
 MAX_TASKS = 500
 """Tasks on a card: a generated bank may have thousands, and its hash covers all."""

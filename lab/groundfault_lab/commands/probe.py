@@ -21,19 +21,22 @@ from groundfault.cli.settings import Count, Flag, OutFile, OutFolder, Whole, cal
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
 from groundfault.models import Target
-from groundfault.probes import Bank, Grammar, generate
+from groundfault.probes import Bank, Grammar
 from groundfault.probes.bank.bank import SHIPPED
 from groundfault.probes.running.answers import Signal
 from groundfault.probes.running.config import Config
 from groundfault.probes.running.runs import ProbeRow, Runs
+from groundfault.render import make_outline, to_markdown
 from groundfault.render.page import Table, make_table
+from groundfault_lab.probes.checking import check as check_bank
+from groundfault_lab.probes.families import generate
 
 _TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ipc", ".feather")
 
 
 @command(first="generated source question target no_key grammar_file case_folder modes")
 @shared.step_of_case(
-    "groundfault.cli.probe:begin_probe",
+    "groundfault_lab.commands.probe:begin_probe",
     *"modes pairs question target grammar_file".split(),
     source="folder",
 )
@@ -199,12 +202,9 @@ def check(
     card : FILE
         Write the bank card as Markdown.
     """
-    from groundfault.probes.bank.rendering import check as run
-    from groundfault.render import make_outline, to_markdown
-
     home = Path(folder)
     bank, grammar = Bank.load(home / "bank.toml"), Grammar.load(home / "grammar.toml")
-    result = run(bank, grammar, samples=samples, seed=seed)
+    result = check_bank(bank, grammar, samples=samples, seed=seed)
     if card:
         write_text(Path(card), to_markdown(result))
     return Result([make_outline(result)], result.to_dict(), int(not result.passed))
@@ -212,7 +212,9 @@ def check(
 
 @command()
 @shared.step_of_case(
-    "groundfault.cli.probe:run_probe", *"model settings quiet json_path".split(), source="config"
+    "groundfault_lab.commands.probe:run_probe",
+    *"model settings quiet json_path".split(),
+    source="config",
 )
 @own_options
 @shared.json_option("the counts")
