@@ -26,7 +26,7 @@ from groundfault_studies.resuming import Rows, gather_rows
 from groundfault_studies.shared_folder import require_shared
 from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable
 
-DRAWS, LABELS, SIZE = 100, 200, 2000
+DRAWS, QUICK_DRAWS, LABELS, SIZE = 100, 1, 200, 2000
 NETWORKS = ("asides#1", "inverse_lookup#1", "number_words#1", "spanish_dates#1")
 CHAT_MODELS = ("gemma-2-2b-it", "Qwen2-7B-Instruct", "yi-large")
 _ID, _FAILS, _GRADE = "example_id", "human_label", "grade"
@@ -39,9 +39,10 @@ _SOURCE = (
 def study(
     shared: str | Path | None = None,
     *,
-    replicates: int = DRAWS,
+    replicates: int | None = None,
     models: Sequence[str] | None = None,
     jobs: int = 1,
+    quick: bool = False,
     stored: bool = False,
     keep: str | Path | None = None,
     progress: Progress | None = None,
@@ -52,12 +53,14 @@ def study(
     ----------
     shared : path, optional
         Folder with ``real``; left out, ``$GROUNDFAULT_SHARED`` or ``../shared/data``.
-    replicates : int
-        Draws of a sample and of its halves.
+    replicates : int, optional
+        Draws of a sample and of its halves; left out, 100, or quickly 1.
     models : sequence of str, optional
         All where left out.
     jobs : int
         Processes; the answer does not depend on it.
+    quick : bool
+        One draw: to see that it runs, not for conclusions.
     stored : bool
         Run nothing: show what ``keep`` holds.
     keep : path, optional
@@ -72,6 +75,7 @@ def study(
         If there is no file to show from.
     """
     folder = require_shared(shared, "real").parent
+    replicates = replicates or (QUICK_DRAWS if quick else DRAWS)
     names = tuple(models or (*_list_networks(folder), *_list_chat_models(folder)))
     todo = {
         f"{model} / {draw}": (folder, model, draw) for draw in range(replicates) for model in names

@@ -32,7 +32,7 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
 ALPHA = 0.10
-REPLICATES = 1000
+REPLICATES, QUICK_REPLICATES = 1000, 2
 ORACLE = "oracle"
 USUAL = ("modes", "audit", "max-t", "janus", ORACLE)
 
@@ -181,8 +181,9 @@ CELLS: Mapping[str, ModeCell] = _cells()
 def study(
     *,
     methods: Sequence[str] = USUAL,
-    replicates: int = REPLICATES,
+    replicates: int | None = None,
     jobs: int = 1,
+    quick: bool = False,
     stored: bool = False,
     keep: str | Path | None = None,
     progress: Progress | None = None,
@@ -193,11 +194,13 @@ def study(
     ----------
     methods : sequence of str
         Names of `METHODS`, or ``oracle``, who knows what is planted and tests nothing else.
-    replicates : int
-        Worlds of each cell in which the error rate of failure modes is measured; a fifth as many,
-        at least one, for power and for other methods.
+    replicates : int, optional
+        Worlds of each cell in which the error rate of failure modes is measured; left out, 1,000,
+        or quickly 2. A fifth as many, at least one, for power and for other methods.
     jobs : int
         Processes; the answer does not depend on it.
+    quick : bool
+        Few worlds: to see that it runs, not for conclusions.
     stored : bool
         Run nothing: show what ``keep`` holds.
     keep : path, optional
@@ -210,6 +213,7 @@ def study(
         If a method is not there, or there is no file to show from.
     """
     progress = listener(progress)
+    replicates = replicates or (QUICK_REPLICATES if quick else REPLICATES)
     known = (*METHODS, ORACLE)
     unknown = [name for name in methods if name not in known]
     if unknown:

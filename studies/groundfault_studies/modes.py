@@ -36,8 +36,8 @@ from groundfault_studies.tables import PaperStudy
 Bools = NDArray[np.bool_]
 
 USUAL = ("modes", "sliceline", "cart", "pysubgroup", "max-t")
-SIZES = (500, 2000, 8000)
-DRAWS = 10
+SIZES, QUICK_SIZES = (500, 2000, 8000), (500,)
+DRAWS, QUICK_DRAWS = 10, 1
 SOURCE = "groundfault's own collections of failures whose cause is known"
 COLLECTIONS = {
     "known_holes": "networks with a hole",
@@ -105,9 +105,10 @@ def study(
     *,
     methods: Sequence[str] = USUAL,
     models: Sequence[str] | None = None,
-    sizes: Sequence[int] = SIZES,
-    replicates: int = DRAWS,
+    sizes: Sequence[int] | None = None,
+    replicates: int | None = None,
     jobs: int = 1,
+    quick: bool = False,
     stored: bool = False,
     keep: str | Path | None = None,
     progress: Progress | None = None,
@@ -122,12 +123,14 @@ def study(
         Names of `METHODS`.
     models : sequence of str, optional
         Collections; all where left out.
-    sizes : sequence of int
-        Rows of a sample.
-    replicates : int
-        Samples drawn of each size.
+    sizes : sequence of int, optional
+        Rows of a sample; left out, 500, 2,000 and 8,000, or quickly 500.
+    replicates : int, optional
+        Samples drawn of each size; left out, 10, or quickly 1.
     jobs : int
         Processes; the answer does not depend on it.
+    quick : bool
+        One small sample: to see that it runs, not for conclusions.
     stored : bool
         Run nothing: show what ``keep`` holds.
     keep : path, optional
@@ -144,6 +147,8 @@ def study(
     progress = listener(progress)
     methods = check_names(methods, tuple(METHODS), "method")
     names = check_names(models, tuple(COLLECTIONS), "collection")
+    sizes = sizes or (QUICK_SIZES if quick else SIZES)
+    replicates = replicates or (QUICK_DRAWS if quick else DRAWS)
     folders = {name: find_shared(shared) / "real" / name for name in names}
     worlds = {name: read_worlds(folder) for name, folder in folders.items()}
     absent = [name for name in methods if not METHODS[name].installed]

@@ -1,4 +1,4 @@
-"""Every study of a paper has a quick setting, says how far it is, resumes, and has its name in the
+"""Every study has a quick setting, says how far it is, resumes, and has its name in the
 help.
 """
 
@@ -13,21 +13,16 @@ import pytest
 from click.testing import CliRunner
 
 from groundfault_lab.commands.study import study as command
+from groundfault_studies import mode_worlds, modes
+from groundfault_studies.attacks import study as attacks
 
-PAPERS = {
-    "Janus": ("janus", "finders"),
-    "FailureScope": ("failure-scope",),
-    "SAVI": ("sequential", "sequential-pool", "label-cost", "validity"),
-    "DEIM": ("deim", "discover", "improve"),
-    "CAPS": ("probe-policies", "probe-networks", "probes"),
-}
-PROJECT = Path(__file__).parents[2] / "studies" / "pyproject.toml"
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "studies" / "pyproject.toml").read_text())
+STUDIES = PROJECT["project"]["entry-points"]["groundfault.studies"]
 
 
-@pytest.mark.parametrize("name", [name for names in PAPERS.values() for name in names])
-def test_a_study_of_a_paper_has_a_quick_setting_says_how_far_it_is_and_resumes(name: str) -> None:
-    entry = tomllib.loads(PROJECT.read_text())["project"]["entry-points"]["groundfault.studies"]
-    module, _, function = entry[name].partition(":")
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_has_a_quick_setting_says_how_far_it_is_and_resumes(name: str) -> None:
+    module, _, function = STUDIES[name].partition(":")
     takes = signature(getattr(import_module(module), function)).parameters
     assert {"quick", "progress", "keep"} <= takes.keys()
     assert takes["quick"].default is False
@@ -35,7 +30,18 @@ def test_a_study_of_a_paper_has_a_quick_setting_says_how_far_it_is_and_resumes(n
     assert all(takes[size].default is None for size in ("seeds", "replicates") if size in takes)
 
 
+def test_a_quick_study_that_is_of_no_paper_is_small(shared: Path, tmp_path: Path) -> None:
+    keep = tmp_path / "rows.jsonl"
+    keep.touch()
+    settings = {"quick": True, "stored": True, "keep": keep}
+    assert attacks.study(**settings).settings["replicates"] == 2
+    assert mode_worlds.study(**settings).settings["replicates"] == 2
+    quick = modes.study(shared, **settings).settings
+    assert (quick["replicates"], quick["sizes"]) == (1, [500])
+    whole = modes.study(shared, **settings | {"quick": False}).settings
+    assert (whole["replicates"], whole["sizes"]) == (10, [500, 2000, 8000])
+
+
 def test_the_help_names_every_study() -> None:
     text = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
-    entry = tomllib.loads(PROJECT.read_text())["project"]["entry-points"]["groundfault.studies"]
-    assert [name for name in entry if name not in text] == []
+    assert [name for name in STUDIES if name not in text] == []

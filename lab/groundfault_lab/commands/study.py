@@ -76,7 +76,7 @@ def _list_study_settings(
     judge : NAME
         For finders: rank them by what this judge confirms, instead of the tables.
     quick
-        For the studies of papers: run a small trial, without conclusions.
+        Run a small trial of minutes, without conclusions.
     sizes : N,N,...
         For modes: rows of a sample; default 500,2000,8000.
         For janus with --model: rows of each table of a packet; default 40.

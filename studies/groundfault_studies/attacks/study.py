@@ -28,6 +28,7 @@ TOPICS = {
 
 SOURCE = "worlds made to break promises; before: commit 913946a, as it was reported"
 
+QUICK_TRIALS = 2
 _BATCH = 10
 
 
@@ -52,6 +53,7 @@ def study(
     only: Sequence[int] | None = None,
     replicates: int | None = None,
     jobs: int = 1,
+    quick: bool = False,
     stored: bool = False,
     keep: str | Path | None = None,
     progress: Progress | None = None,
@@ -63,9 +65,11 @@ def study(
     only : sequence of int, optional
         Points to measure; all where left out.
     replicates : int, optional
-        Trials of each attack; left out, each attack's own number.
+        Trials of each attack; left out, each attack's own number, or quickly 2.
     jobs : int
         Processes; the answer does not depend on it.
+    quick : bool
+        Two trials of each attack: to see that it runs, not for conclusions.
     stored : bool
         Run nothing: show what ``keep`` holds.
     keep : path, optional
@@ -80,6 +84,7 @@ def study(
         If there is no attack on a point, or no file to show from.
     """
     progress = listener(progress)
+    replicates = replicates or (QUICK_TRIALS if quick else None)
     topics = _select_points(collect_attacks(), only)
     parts = _parts(topics, replicates)
     rows = gather_rows(parts, measure, keep, jobs, progress, stored=stored)
