@@ -38,10 +38,22 @@ def run(*arguments: object) -> str:
         (p.spell_numbers, "What is 3 + 4, and x^2?", "What is 3 + 4, and x^2?"),
         (p.break_lines, "One. Two is 1.5 m. Three?", "One.\nTwo is 1.5 m.\nThree?"),
         (p.rename_people, "Nobody is called that.", "Nobody is called that."),
+        # what would change the meaning, or be no English, stays
+        (p.contract, "Tell me what it is. They let us go.", "Tell me what it is. They let us go."),
+        (p.expand, "Don't you see? It's been cold.", "Don't you see? It's been cold."),
+        (p.rename_people, "Was James Madison, King John or Peter I older?", "same"),
+        (p.rename_people, "Mark the box.", "same"),
+        (p.spell_numbers, "12 000 at 5 x 3 and −5, or 05", "same"),
+        (p.break_lines, "Dr. Smith met J. R. Doe. Why?", "Dr. Smith met J. R. Doe.\nWhy?"),
+        (p.shuffle_options, "A: Hi.\nB: Hello.\nA: Bye.", "same"),
+        (p.shuffle_options, "Which?\nA) red\nB) blue\nC) none of the above", "same"),
+        (p.add_typos, "ahhhh", "same"),
+        (p.stretch_spaces, "Who?", "same"),
     ],
 )
 def test_a_change_by_hand(change: p.Change, text: str, changed: str | None) -> None:
-    expected = "five of forty-two cost $3, 0.5, 12:30 or 300." if changed is None else changed
+    words = "five of forty-two cost $3, 0.5, 12:30 or 300."
+    expected = {None: words, "same": text}.get(changed, changed)
     assert change(text, RNG(0)) == expected
 
 
@@ -84,10 +96,37 @@ def test_a_name_that_is_the_answer_stays() -> None:
         p.perturb(bank, ["typo"])
 
 
+def test_a_typo_makes_no_other_word_and_a_space_is_always_stretched() -> None:
+    others = {"there", "three", "trail", "trial", "quiet", "files", "flies"}
+    for word in ("there", "three", "trail", "files"):
+        for seed in range(20):
+            assert p.add_typos(word, RNG(seed)) not in others - {word}
+    assert all(p.add_typos("letters", RNG(seed)) != "letters" for seed in range(20))
+    assert all(p.stretch_spaces("2 +", RNG(seed)) != "2 +" for seed in range(20))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many letters are in the word orange?",
+        "Write the town in capital letters.",
+        "What does https://example.org/towns show?",
+        "What is $\\\\frac{5}{5}$ of it?",
+    ],
+)
+def test_a_question_about_letters_or_of_code_keeps_them(question: str) -> None:
+    task = Task(id="t", question=f"{question} It is about Anna. Do not think.", answer="x")
+    bank, _ = p.perturb(Bank("b", (task,)), list(p.WORDINGS))
+    assert set(bank["t"].slots) == {"lines"}
+
+
 def test_perturb_writes_a_bank_that_runs(tmp_path: Path) -> None:
     run("init", tmp_path / "bank")
     out = tmp_path / "new"
-    assert "18 tasks" in run("perturb", tmp_path / "bank", "--family", "lower", "--out", out)
+    families = ("--family", "lower", "--family", "options")
+    made = run("perturb", tmp_path / "bank", *families, "--out", out)
+    assert "18 tasks" in made
+    assert "tasks reworded: lower 18, options 0" in made
     grammar = Grammar.load(out / "grammar.toml")
     assert [len(group.options) for group in grammar.groups] == [2]
     answers = tmp_path / "said.jsonl"
@@ -204,6 +243,17 @@ def test_a_lexicon_holds_what_templates_need(tmp_path: Path, lexicon: str, messa
     file.write_text(f"{lexicon}\n{test}")
     with pytest.raises(InputError, match=message):
         read_expectations(file)
+
+
+def test_a_test_that_changes_nothing_is_an_error(tmp_path: Path) -> None:
+    file, said = tmp_path / "tests.toml", tmp_path / "said.jsonl"
+    said.write_text('{"prompt": "a", "response": "b"}')
+    file.write_text('[[test]]\nname = "x"\nbase = "Who?"\nby = "options"\nexpect = "same"\n')
+    out = tmp_path / "results.parquet"
+    command = ["lab", "probe", "expect", file, "--model", f"replay:{said}", "-o", out]
+    result = CliRunner().invoke(cli, [*map(str, command)])
+    assert "the test 'x': options leaves every filling as it is" in str(result.exception)
+    assert not out.exists()
 
 
 def test_numbers_are_compared_as_numbers() -> None:

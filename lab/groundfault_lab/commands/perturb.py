@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -70,11 +71,14 @@ def perturb(
     out : DIR
         Write the bank, the grammar and the config to this folder.
     """
-    from groundfault_lab.probes.perturbations import perturb as change
+    from groundfault_lab.probes.perturbations import WORDINGS, perturb as change
 
-    return _write_bank(
-        out, *change(Bank.load(Path(folder) / "bank.toml"), families or None, seed=seed)
-    )
+    bank, grammar = change(Bank.load(Path(folder) / "bank.toml"), families or None, seed=seed)
+    made = _write_bank(out, bank, grammar)
+    wanted = [name for name in families or WORDINGS if name in WORDINGS]
+    counts = {name: sum(name in task.slots for task in bank) for name in wanted}
+    said = ", ".join(f"{name} {count}" for name, count in counts.items())
+    return replace(made, notes=[f"tasks reworded: {said}"] * bool(said))
 
 
 @command()

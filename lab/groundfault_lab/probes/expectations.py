@@ -152,7 +152,15 @@ def run_expectations(
         ``id``, ``test``, ``expect``, the prompts and responses, a column for each entry of the
         lexicon, and ``failed``: null where an answer could not be read.
     """
-    rows = [row for test in tests for row in _fill(test, lexicon, count, seed)]
+    rows: list[dict[str, Any]] = []
+    for test in tests:
+        filled = _fill(test, lexicon, count, seed)
+        if not filled:
+            raise InputError(
+                f"the test {test.name!r}: {test.by or 'changed'} leaves every filling as it is; "
+                "name another family, or write another template"
+            )
+        rows += filled
     prompts = [row[name] for row in rows for name in ("base_prompt", "prompt")]
     responses = models.ask(target, prompts, **options)
     by_name = {test.name: test for test in tests}

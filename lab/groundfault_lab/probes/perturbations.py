@@ -17,7 +17,7 @@ import numpy as np
 
 from groundfault.base.long_work import stream
 from groundfault.base.reading import read_beside
-from groundfault.core.equivalence import normal
+from groundfault.core.equivalence import NUMBER_WORDS, normal
 from groundfault.errors import InputError, require_name
 from groundfault.probes.bank.bank import Bank, Task
 from groundfault.probes.bank.grammar import ComponentGroup, Grammar, Option
@@ -28,16 +28,28 @@ _SAME = ("facts", "operations", "relations", "answer")
 _LEXICONS: dict[str, Any] = tomllib.loads(read_beside(__file__, "perturbations.toml"))
 _WORDS_A_TYPO = 8  # one typo in eight words, at least one: as in text typed in a hurry
 _MIN_LETTERS = 5  # of a word with a typo: shorter ones become other words
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 # neither part of a word, of a longer number, of a share, a price or a formula
 _NUMBER = re.compile(
-    r"(?<![\w.,:/$€£+*^=#-])(?<![-+*/=^#×] )\d{1,2}(?![\w%:/^°]|[.,]\d|\s*[-+*/=^#×])"
+    r"(?<![\w.,:/$€£+*^=#−-])(?<![-+*/=^#×−\d] )(?<!\d x )(?!0\d)\d{1,2}"
+    r"(?![\w%:/^°]|[.,]\d|\s*[-+*/=^#×−]|\s+(?:x\s+)?\d)"
 )
-_OPTION = re.compile(r"^\s*\(?[A-H][).:]\s", re.IGNORECASE)
+_OPTION = re.compile(r"^\s*\(?([A-H])[).:]\s", re.IGNORECASE)
+# the letters of such a question are its subject, or belong to an address, to code or to a formula
+_LITERAL = re.compile(
+    r"\b(?:letters?|spell\w*|vowels?|consonants?|characters?|syllables?|rhym\w+|anagrams?|"
+    r"palindromes?|(?:upper|lower)[ -]?case|capitali[sz]\w+)\b|://|`|\\[a-z]",
+    re.IGNORECASE,
+)
+_PLACES = ("lines", "options")  # changes that leave each letter as it is
+# what stands before a name that is no stranger's, and after one
+_TITLE = re.compile(
+    r"\b(?:King|Queen|Prince|Princess|Emperor|Pope|Saint|St\.?|San|Santa|President|Lord|Lady|Sir|"
+    r"Lake|Mount|Port)\s$"
+)
+_SURNAME = re.compile(r"(?:\s|-)(?:[A-Z]|\d)")
+_REFERS = re.compile(r"\b(?:above|below|previous|preceding)\b", re.IGNORECASE)
+_PRONOUN = r"\s+(?:i|you|he|she|it|we|they|this|that)\b"
+_PARTICIPLE = r"\s+(?:been|got|had|become|won|made|taken|given|\w+ed)\b"
 
 
 def perturb(
@@ -91,6 +103,8 @@ def _list_options(family: str) -> tuple[Option, ...]:
 
 def _add_wordings(task: Task, wordings: Sequence[str], seed: int) -> Task:
     slots = dict(task.slots)
+    if _LITERAL.search(task.question):
+        wordings = [name for name in wordings if name in _PLACES]
     for name in wordings:
         rng = stream(seed, f"perturbation {name} of {task.id}")
         text = WORDINGS[name](task.question, rng)
@@ -110,13 +124,24 @@ def _keeps_answer(task: Task, text: str) -> bool:
 
 def add_typos(text: str, rng: np.random.Generator) -> str:
     """Swap two letters inside some words: lower-case ones of five letters or more."""
-    words = [m for m in re.finditer(r"\b[a-z]+\b", text) if len(m[0]) >= _MIN_LETTERS]
+    found = [m for m in re.finditer(r"\b[a-z]+\b", text) if len(m[0]) >= _MIN_LETTERS]
+    words = [(m, typos) for m in found if (typos := _list_typos(m[0]))]
     count = min(len(words), max(1, len(text.split()) // _WORDS_A_TYPO))
-    letters = list(text)
-    for number in rng.choice(len(words), count, replace=False) if words else ():
-        start = words[number].start() + int(rng.integers(1, len(words[number][0]) - 2))
-        letters[start : start + 2] = reversed(letters[start : start + 2])
-    return "".join(letters)
+    drawn = rng.choice(len(words), count, replace=False) if words else ()
+    for match, typos in (words[number] for number in drawn):
+        typo = typos[int(rng.integers(len(typos)))]
+        text = text[: match.start()] + typo + text[match.end() :]
+    return text
+
+
+def _list_typos(word: str) -> list[str]:
+    """Return the word with two letters swapped, its ends apart, where no other word comes out."""
+    swapped = [
+        word[:i] + word[i + 1] + word[i] + word[i + 2 :]
+        for i in range(1, len(word) - 2)
+        if word[i] != word[i + 1]
+    ]
+    return [typo for typo in swapped if typo not in _LEXICONS["swapped"]]
 
 
 def misspell(text: str, rng: np.random.Generator) -> str:  # noqa: ARG001
@@ -126,19 +151,30 @@ def misspell(text: str, rng: np.random.Generator) -> str:  # noqa: ARG001
 
 def contract(text: str, rng: np.random.Generator) -> str:  # noqa: ARG001
     """Write contractions: *do not* becomes *don't*."""
-    return _replace(text, _LEXICONS["contractions"])
+    pairs = _LEXICONS["contractions"]
+    text = _replace(text, [pair for pair in pairs if pair[1].endswith("n't")])
+    # not at the end of a clause: "what it is" has no short form
+    rest = [pair for pair in pairs if not pair[1].endswith("n't")]
+    return _replace(text, rest, r"(?=\s+\w)")
 
 
 def expand(text: str, rng: np.random.Generator) -> str:  # noqa: ARG001
     """Write contractions out: *don't* becomes *do not*."""
-    return _replace(text.replace("’", "'"), [pair[::-1] for pair in _LEXICONS["contractions"]])
+    # "don't you" has no long form, and "it's been" is "it has been"
+    after = f"(?!{_PRONOUN}|{_PARTICIPLE})"
+    pairs = [pair[::-1] for pair in _LEXICONS["contractions"]]
+    return _replace(text.replace("’", "'"), pairs, after)
 
 
 def rename_people(text: str, rng: np.random.Generator) -> str:
-    """Give people other first names of the same kind, each the same one throughout."""
+    """Give people other first names of the same kind, each the same one throughout.
+
+    A name before a surname or a number, or behind a title, stays: it may be a known person's.
+    """
     for names in _LEXICONS["names"]:
-        used = [name for name in names if re.search(rf"\b{name}\b", text)]
-        others = [name for name in names if name not in used]
+        found = [name for name in names if re.search(rf"\b{name}\b", text)]
+        used = [name for name in found if not _is_known_person(name, text)]
+        others = [name for name in names if name not in found]
         new = dict(zip(used, rng.permutation(others).tolist(), strict=False))
         if new:
             pattern = re.compile(rf"\b({'|'.join(new)})\b")
@@ -146,25 +182,41 @@ def rename_people(text: str, rng: np.random.Generator) -> str:
     return text
 
 
+def _is_known_person(name: str, text: str) -> bool:
+    return any(
+        _TITLE.search(text[: match.start()]) or _SURNAME.match(text, match.end())
+        for match in re.finditer(rf"\b{name}\b", text)
+    )
+
+
 def spell_numbers(text: str, rng: np.random.Generator) -> str:  # noqa: ARG001
     """Write numbers below 100 as words, but those of formulas, prices and shares."""
-    return _NUMBER.sub(lambda match: _spell(int(match[0])), text)
+    return _NUMBER.sub(lambda match: NUMBER_WORDS[int(match[0])], text)
 
 
 def stretch_spaces(text: str, rng: np.random.Generator) -> str:
     """Put one to three spaces where one is."""
-    return re.sub(r"(?<=\S) (?=\S)", lambda _: " " * int(rng.integers(1, 4)), text)
+    new = re.sub(r"(?<=\S) (?=\S)", lambda _: " " * int(rng.integers(1, 4)), text)
+    return new if new != text else re.sub(r"(?<=\S) (?=\S)", "  ", text, count=1)
 
 
 def break_lines(text: str, rng: np.random.Generator) -> str:  # noqa: ARG001
     """Write each sentence on a line of its own."""
-    return re.sub(r"(?<=[.!?]) (?=[A-Z])", "\n", text)
+    # an initial or a title ends no sentence
+    return re.sub(
+        r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\b(?:Dr|Mr|Ms|St|No)\.)(?<!\bMrs\.) (?=[A-Z])", "\n", text
+    )
 
 
 def shuffle_options(text: str, rng: np.random.Generator) -> str:
     """Put the options of a choice, lines such as *B) blue*, in another order, letters and all."""
     lines = text.split("\n")
-    places = [number for number, line in enumerate(lines) if _OPTION.match(line)]
+    letters = {n: match[1] for n, line in enumerate(lines) if (match := _OPTION.match(line))}
+    places = list(letters)
+    # a dialogue of A and B is no choice, and "all of the above" has a place of its own
+    is_choice = "".join(letters.values()).upper() in "ABCDEFGH"
+    if not is_choice or any(_REFERS.search(lines[place]) for place in places):
+        return text
     order = rng.permutation(len(places))
     if len(places) > 1 and (order == np.arange(len(places))).all():
         order = np.roll(order, 1)
@@ -197,25 +249,18 @@ AROUND = tuple(_LEXICONS["around"])
 """Families of sentences around a question: politeness, distractor, instruction, format."""
 
 
-def _replace(text: str, pairs: Sequence[tuple[str, str]]) -> str:
+def _replace(text: str, pairs: Sequence[tuple[str, str]], after: str = "") -> str:
     new = dict(pairs)
 
     def swap(match: re.Match[str]) -> str:
         word = new[match[0].lower()]
         return word[0].upper() + word[1:] if match[0][0].isupper() else word
 
-    return _compile(tuple(new)).sub(swap, text)
+    return _compile(tuple(new), after).sub(swap, text)
 
 
 @cache
-def _compile(words: tuple[str, ...]) -> re.Pattern[str]:
+def _compile(words: tuple[str, ...], after: str) -> re.Pattern[str]:
     # the longest first, so that "does not" is no "do"
     ordered = sorted(map(re.escape, words), key=len, reverse=True)
-    return re.compile(rf"\b({'|'.join(ordered)})\b", re.IGNORECASE)
-
-
-def _spell(number: int) -> str:
-    if number < len(_ONES):
-        return _ONES[number]
-    tens, ones = divmod(number, 10)
-    return _TENS[tens - 2] + (f"-{_ONES[ones]}" if ones else "")
+    return re.compile(rf"\b({'|'.join(ordered)})\b{after}", re.IGNORECASE)

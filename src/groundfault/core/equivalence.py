@@ -18,11 +18,16 @@ _NUMBER = re.compile(
     r"(?<![\w.,/^])([-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d{1,60})(?:\.\d{1,60})?|\.\d{1,60})(?:e[-+]?\d{1,2})?(?:/\d{1,60})?)"
     r"(?![\d/^²³]|[.,]\d|e[-+]?\d)\s?(%?)"
 )
-_WORDS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-    "fifteen sixteen seventeen "
-    "eighteen nineteen twenty"
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
 ).split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+NUMBER_WORDS = (
+    *_ONES,
+    *(f"{ten}-{one}" if i else ten for ten in _TENS for i, one in enumerate(_ONES[:10])),
+)
+"""Zero to ninety-nine."""
 _NONE = Fraction(0)
 _YES_NO = re.compile(r"^(yes|no)\b|\b(yes|no)$")
 _BOTH = re.compile(r"^(?:yes\W+(?:(?:and|or)\W+)?no|no\W+(?:(?:and|or)\W+)?yes)\b")
@@ -113,8 +118,8 @@ def _numbers(text: str) -> list[tuple[Fraction, bool]]:
 
     A number word counts only as the whole text.
     """
-    if text in _WORDS:
-        return [(Fraction(_WORDS.index(text)), False)]
+    if (word := text.replace(" ", "-")) in NUMBER_WORDS:
+        return [(Fraction(NUMBER_WORDS.index(word)), False)]
     values = []
     for match in _NUMBER.finditer(text):
         try:
