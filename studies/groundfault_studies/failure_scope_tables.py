@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.stats.paired import student
+from groundfault_lab.stats.paired import student
 from groundfault_studies.resuming import Rows
 from groundfault_studies.tables import Kind, PaperRow, PaperTable, Value
 

@@ -18,7 +18,7 @@ from groundfault.core.finding import Verdict
 from groundfault.core.units import Marks, Units
 from groundfault.judges.rule import rule
 from groundfault.stats import bits
-from groundfault.stats.paired import student
+from groundfault_lab.stats.paired import student
 from groundfault_studies.tables import Kind, PaperRow, PaperTable, Value
 
 Bools = NDArray[np.bool_]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.probes.policies import DEFAULT
-from groundfault.stats.paired import student
+from groundfault_lab.stats.paired import student
 from groundfault_studies.network_bank import GRAMMAR
 from groundfault_studies.resuming import Rows
 from groundfault_studies.tables import Kind, PaperRow, PaperTable, Value

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from groundfault.errors import InputError, PlanError
-from groundfault.stats.paired import more_errors, sign_flips, sign_test
+from groundfault.stats.paired import more_errors, sign_flips
 from groundfault_lab.improve import (
     AcquisitionRound,
     Auditor,
@@ -32,6 +32,7 @@ from groundfault_lab.improve import (
 from groundfault_lab.improve.active import _renew_names
 from groundfault_lab.slicing import Domino, Edisa
 from groundfault_lab.stats.improvement import find_best_threshold, reject, relabel, sum_in_order
+from groundfault_lab.stats.paired import sign_test
 
 # ------------------------------------------------------------------------------------------ by hand
 

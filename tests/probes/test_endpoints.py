@@ -13,9 +13,9 @@ from probe_rows import row
 from scipy.stats import ttest_1samp
 
 from groundfault.errors import InputError
-from groundfault.stats.paired import student
 from groundfault_lab.probes import comparison
 from groundfault_lab.probes.endpoints import KeySets, Results, RowCounts
+from groundfault_lab.stats.paired import student
 
 CONFIRMED = "confirmed_model_error"
 

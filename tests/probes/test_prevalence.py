@@ -12,12 +12,12 @@ import pytest
 from groundfault.core.plan import Plan
 from groundfault.probes.policies import get
 from groundfault.probes.policies.history import PromptHistory, PromptPolicy, chances_of
-from groundfault.stats.intervals import (
+from groundfault_lab.probes.arena import draw_landscape
+from groundfault_lab.stats.prevalence import (
     Prevalence,
     estimate_with_repeats,
     estimate_without_repeats,
 )
-from groundfault_lab.probes.arena import draw_landscape
 
 TASKS, SIZES = 2, (3,)
 WRONG = np.array([1, 0, 0, 1, 1, 0], dtype=bool)  # of two tasks by three options

@@ -19,8 +19,8 @@ from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError, require_name
 from groundfault.probes.policies import get
 from groundfault.probes.policies.history import Keys, PromptHistory, PromptPolicy
-from groundfault.stats.paired import ratio, student
 from groundfault_lab.probes.policies import POLICIES
+from groundfault_lab.stats.paired import ratio, student
 
 # the shipped bank and grammar: 18 tasks, three groups of three options
 TASKS, SIZES = 18, (3, 3, 3)
@@ -366,7 +366,7 @@ def arena(
         Seed of every random draw.
     level : float
         Coverage of the intervals: Student's for paired differences,
-        `groundfault.stats.paired.ratio`'s for ratios.
+        `groundfault_lab.stats.paired.ratio`'s for ratios.
     jobs : int
         Processes; the answer does not depend on it.
     progress : callable, optional

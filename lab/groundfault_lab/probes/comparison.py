@@ -12,9 +12,11 @@ from msgspec import Struct
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.review.statuses import Status, score_row
 from groundfault.probes.running.runs import ProbeRow
-from groundfault.stats.intervals import estimate_with_repeats, estimate_without_repeats, wilson
-from groundfault.stats.paired import sign_flips, student
+from groundfault.stats.intervals import wilson
+from groundfault.stats.paired import sign_flips
 from groundfault_lab.probes.endpoints import Results, RunEndpoints, group_by_run, is_open
+from groundfault_lab.stats.paired import student
+from groundfault_lab.stats.prevalence import estimate_with_repeats, estimate_without_repeats
 
 LEVEL = 0.95  # coverage of intervals: the usual one
 NON_ADAPTIVE = ("stratified", "uniform", "uniform, repeats", "exhaustive")

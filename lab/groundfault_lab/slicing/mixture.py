@@ -22,14 +22,7 @@ from groundfault.core.columns import match_attributes, select_example_rows
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
 from groundfault.errors import InputError, PlanError
-from groundfault.slicing.embedding import (
-    EmbeddedTextColumn,
-    Embedding,
-    check_embedding,
-    embed_column,
-    fit as fit_embedding,
-    make_points,
-)
+from groundfault.slicing.embedding import Embedding, check_embedding, fit as fit_embedding
 from groundfault_lab.slicing.estimator import Estimator, Projection
 from groundfault_lab.slicing.predictions import (
     EMBEDDING,
@@ -41,6 +34,7 @@ from groundfault_lab.slicing.predictions import (
     require_errors,
 )
 from groundfault_lab.slicing.suspicion import Suspicion
+from groundfault_lab.slicing.text_column import EmbeddedTextColumn, embed_column, make_points
 from groundfault_lab.stats import mixture, mixture as em
 from groundfault_lab.stats.mixture import Mixture
 from groundfault_lab.stats.mixture_predict import to_arrays

@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.stats.paired import more_errors, sign_test
+from groundfault.stats.paired import more_errors
+from groundfault_lab.stats.paired import sign_test
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]

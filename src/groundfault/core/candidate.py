@@ -36,7 +36,7 @@ _FUNCTIONS = {
 # functions that need more than arrays: the class that computes them, loaded when one is read
 _CLASSES = {
     "language": "groundfault_lab.language.finder:LanguageColumn",
-    "texts": "groundfault.slicing.embedding:EmbeddedTextColumn",
+    "texts": "groundfault_lab.slicing.text_column:EmbeddedTextColumn",
     "description": "groundfault.descriptions.annotating:DescriptionColumn",
 }
 _ROWS = 1 << 16  # rows computed at a time, which bounds the memory

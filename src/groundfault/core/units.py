@@ -22,7 +22,7 @@ from groundfault.errors import RuleError, first_line
 from groundfault.stats import bits as bitset, multiple, null_distributions
 from groundfault.stats.bits import Bits
 from groundfault.stats.contingency import ContingencyTables, common_grid
-from groundfault.stats.null_distributions import NullDistributions, countable
+from groundfault.stats.null_distributions import NullDistributions
 
 # candidates evaluated in one query, which shares the reading of columns
 _BATCH = 64
@@ -242,15 +242,6 @@ class Units:
             which[members] = local + offset
             offset += len(counts)
         return null_distributions.concatenate(parts), which, np.concatenate(weights)
-
-    def countable(self, hypotheses: Places) -> bool:
-        """Return whether null distributions are exact: of errors, or of losses on a small grid."""
-        if self.denominator <= 1:
-            return bool(self.denominator)
-        return all(
-            countable(self.losses[outcome][inside], self.tables.on[hypotheses[positions]])
-            for inside, outcome, positions in self.populations(hypotheses)
-        )
 
     def population(self, hypothesis: int) -> Bools:
         """Return units that a hypothesis is about: scored, with the candidate defined; shape

@@ -1,25 +1,18 @@
-"""Embeddings of texts: fitted once, applied to any texts, saved as plain numbers.
-
-A fitted column of slices that embeds its texts first applies to any texts.
-"""
+"""Embeddings of texts: fitted once, applied to any texts, saved as plain numbers."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import ArrayLike
 
 from groundfault.base.arrays import Floats
-from groundfault.core.candidate import FittedColumn, decode_array, encode_array
+from groundfault.core.candidate import decode_array, encode_array
 from groundfault.errors import InputError, first_line, require_extra, require_whole
 
 TFIDF = "tfidf"
@@ -28,8 +21,6 @@ SENTENCE = "sentence"
 _FEW = 200
 _HUB_NAME = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?")
 _MODEL = "sentence-transformers/all-MiniLM-L6-v2"
-
-_POINTS = "embedding of the texts"
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,79 +245,6 @@ def _check_points(points: object, rows: int) -> Floats:
             f"the first in row {bad[0]}"
         )
     return matrix
-
-
-@dataclass(frozen=True, eq=False)
-class EmbeddedTextColumn(FittedColumn):
-    """Each text's slice of a mixture; ``function`` is ``texts``.
-
-    The first of ``columns`` holds the texts, the others are the probabilities of the classes.
-
-    Attributes
-    ----------
-    embedding : Embedding
-        Embedding fitted to the discovery texts, which also places other texts.
-    """
-
-    embedding: Embedding = field(default_factory=lambda: Embedding("tfidf"), repr=False)
-
-    def __post_init__(self) -> None:
-        """Check no columns: `apply` raises if it cannot be used."""
-
-    @cached_property
-    def name(self) -> str:
-        """Return the column's name, different for other slices or another embedding."""
-        whole = json.dumps(self.to_dict(), sort_keys=True)
-        return f"{self.source}_{hashlib.sha256(whole.encode()).hexdigest()[:16]}"
-
-    def apply(self, frame: pl.DataFrame) -> pl.Series:
-        """Return the slice of each row; NULL where its text or a probability is missing.
-
-        Raises
-        ------
-        InputError
-            If the columns hold something else than when it was fitted.
-        """
-        text, *others = self.columns
-        points = embed_column(frame[text], self.embedding)
-        inner = FittedColumn(self.source, "mixture", (_POINTS, *others), self.arrays)
-        table = pl.DataFrame([*(frame[name] for name in others), make_points(points)])
-        return inner.apply(table).alias(self.name)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the column as plain words and numbers; `from_dict` gives an equal one back."""
-        return {**super().to_dict(), "embedding": self.embedding.to_dict()}
-
-    @classmethod
-    def read_more(cls, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Read the embedding.
-
-        Raises
-        ------
-        InputError
-            If it is missing or damaged.
-        """
-        return {"embedding": Embedding.from_dict(data["embedding"])}
-
-
-def embed_column(texts: pl.Series, embedding: Embedding) -> Floats:
-    """Return points of a column of texts, shape (n, d); NaN where a text is missing.
-
-    Raises
-    ------
-    InputError
-        If the column holds no texts.
-    """
-    if texts.dtype not in (pl.String, pl.Null):
-        raise InputError(f"column {texts.name!r} holds {texts.dtype}, not text")
-    points = embedding.apply(texts.cast(pl.String).fill_null("").to_list())
-    points[texts.is_null().to_numpy()] = np.nan
-    return points
-
-
-def make_points(points: Floats) -> pl.Series:
-    """Return points as one column of a table."""
-    return pl.Series(_POINTS, points, dtype=pl.Array(pl.Float64, points.shape[1]))
 
 
 def check_embedding(values: ArrayLike, what: str = "the embedding Z") -> Floats:

@@ -11,8 +11,9 @@ import polars as pl
 from groundfault.core.evidence import Evidence
 from groundfault.core.status import Status
 from groundfault.errors import InputError, PlanError
-from groundfault.stats.intervals import mcnemar, wilson
+from groundfault.stats.intervals import wilson
 from groundfault.stats.multiple import holm
+from groundfault_lab.stats.paired import mcnemar
 from groundfault_lab.stats.partitions import newcombe_pairs
 from groundfault_lab.taxonomy.fitting.matrix import SLACK, check_thresholds
 

@@ -32,7 +32,7 @@ from groundfault.base.reading import read_bytes, read_json_object
 from groundfault.base.registry import load_object
 from groundfault.errors import InputError, PlanError
 from groundfault.stats.intervals import wilson
-from groundfault.stats.paired import student
+from groundfault_lab.stats.paired import student
 from groundfault_lab.taxonomy.fitting.fit import compare_clusters
 from groundfault_lab.taxonomy.fitting.stored import (
     SCHEMA_VERSION,
