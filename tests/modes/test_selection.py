@@ -189,6 +189,20 @@ def test_a_wide_rule_comes_before_its_worst_part() -> None:
     assert sql == ['"wide"', '"wide" AND "other"']
 
 
+def test_a_part_of_two_more_conditions_is_found_inside_a_weak_task() -> None:
+    # neither condition alone pays for its words inside the task
+    named = 0
+    for seed in range(8):
+        table = make_table(seed)
+        task, size = table["task"] == "add", table["size"] >= 3
+        part = (task & size & table["hard"]).to_numpy()
+        rate = np.where(part, 0.9, np.where(task, 0.45, 0.1))
+        selection, modes = select(table, make_losses(rate, seed))
+        assert unpack(selection, modes[0])[task.to_numpy()].mean() > 0.9
+        named += any((unpack(selection, mode) == part).all() for mode in modes[1:])
+    assert named >= 6
+
+
 def test_the_shorter_of_two_rules_that_say_the_same_is_listed() -> None:
     table = make_table(7)
     on = (table["task"] == "add").to_numpy() & table["hard"].to_numpy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -263,13 +263,24 @@ class Selection:
 
     def refine(self, strata: Strata, rule: ModeRule) -> ModeRule:
         """Return a rule after the moves, narrower and wider, that describe the losses better."""
+        language = self.language
+
+        def list_moves(rule: ModeRule) -> list[ModeRule]:
+            return [*list_narrower(language, strata, rule), *list_wider(language, rule)]
+
+        return self._climb(strata, rule, list_moves)[0]
+
+    def _climb(
+        self, strata: Strata, rule: ModeRule, list_moves: Callable[[ModeRule], list[ModeRule]]
+    ) -> tuple[ModeRule, float]:
+        """Return a rule after the moves that describe the losses better, and its worth."""
         (worth,) = self._weigh(strata, [rule])
         while True:
-            moves = [*list_narrower(self.language, strata, rule), *list_wider(self.language, rule)]
+            moves = list_moves(rule)
             gains = self._weigh(strata, moves)
             best = int(np.argmax(gains)) if moves else 0
             if not moves or gains[best] <= worth:
-                return rule
+                return rule, worth
             rule, worth = moves[best], gains[best]
 
     def _weigh(self, strata: Strata, rules: Sequence[ModeRule]) -> NDArray[np.float64]:
@@ -467,12 +478,9 @@ class Selection:
         return listed
 
     def _find_part(self, strata: Strata, mode: Listed) -> RuleProposal | None:
-        """Return the part of a mode that most needs a rate of its own, if that pays for its
-        words."""
-        whole, _ = self.language.uncut(mode.rule)
-        rules = list(list_narrower(self.language, strata, whole))
-        worth = self._weigh(strata, rules)
-        best = int(np.argmax(worth)) if rules else 0
-        if not rules or worth[best] <= 0:
-            return None
-        return RuleProposal(rules[best], self.language.mask(rules[best]), 0.0)
+        """Return the part of a mode that most needs a rate of its own, if that pays for the words
+        that it adds."""
+        language, (whole, _) = self.language, self.language.uncut(mode.rule)
+        part, worth = self._climb(strata, whole, lambda r: [*list_narrower(language, strata, r)])
+        said = self.bars.words_of(whole) if set(whole.parts) <= set(part.parts) else 0.0
+        return RuleProposal(part, language.mask(part), 0.0) if worth + said > 0 else None
