@@ -42,7 +42,11 @@ def run(*arguments: object) -> str:
         (p.contract, "Tell me what it is. They let us go.", "Tell me what it is. They let us go."),
         (p.expand, "Don't you see? It's been cold.", "Don't you see? It's been cold."),
         (p.rename_people, "Was James Madison, King John or Peter I older?", "same"),
+        (p.expand, "Sarah’s cat isn’t here.", "Sarah’s cat is not here."),
+        (p.expand, "Who directed You Can't Take It with You?", "same"),
         (p.rename_people, "Mark the box.", "same"),
+        (p.spell_numbers, "Cuente de 27 a 30.", "same"),
+        (p.spell_numbers, "What is the date: der 20. und 21., or later?", "same"),
         (p.spell_numbers, "12 000 at 5 x 3 and −5, or 05", "same"),
         (p.break_lines, "Dr. Smith met J. R. Doe. Why?", "Dr. Smith met J. R. Doe.\nWhy?"),
         (p.shuffle_options, "A: Hi.\nB: Hello.\nA: Bye.", "same"),
@@ -110,6 +114,8 @@ def test_a_typo_makes_no_other_word_and_a_space_is_always_stretched() -> None:
     [
         "How many letters are in the word orange?",
         "Write the town in capital letters.",
+        "Sort alphabetically: shouldn't, lorenz.",
+        "What does f return? assert f(3) == 5",
         "What does https://example.org/towns show?",
         "What is $\\\\frac{5}{5}$ of it?",
     ],
@@ -118,6 +124,12 @@ def test_a_question_about_letters_or_of_code_keeps_them(question: str) -> None:
     task = Task(id="t", question=f"{question} It is about Anna. Do not think.", answer="x")
     bank, _ = p.perturb(Bank("b", (task,)), list(p.WORDINGS))
     assert set(bank["t"].slots) == {"lines"}
+
+
+def test_a_list_of_numbers_may_be_answered_in_words() -> None:
+    task = Task(id="t", question="What is the list from 4 to 6?", answer="4, 5, 6", rule="set")
+    bank, _ = p.perturb(Bank("b", (task,)), ["number_words", "lower"])
+    assert set(bank["t"].slots) == {"lower"}
 
 
 def test_perturb_writes_a_bank_that_runs(tmp_path: Path) -> None:

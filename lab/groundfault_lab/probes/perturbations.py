@@ -31,13 +31,15 @@ _MIN_LETTERS = 5  # of a word with a typo: shorter ones become other words
 # neither part of a word, of a longer number, of a share, a price or a formula
 _NUMBER = re.compile(
     r"(?<![\w.,:/$€£+*^=#−-])(?<![-+*/=^#×−\d] )(?<!\d x )(?!0\d)\d{1,2}"
-    r"(?![\w%:/^°]|[.,]\d|\s*[-+*/=^#×−]|\s+(?:x\s+)?\d)"
+    r"(?![\w%:/^°]|[.,]\d|\.(?:,|\s+[a-zà-ÿ])|\s*[-+*/=^#×−]|\s+(?:x\s+)?\d)"
 )
+_ENGLISH = re.compile(r"\b(?:the|what|which|who|how|is|are|there|have|of)\b", re.IGNORECASE)
 _OPTION = re.compile(r"^\s*\(?([A-H])[).:]\s", re.IGNORECASE)
 # the letters of such a question are its subject, or belong to an address, to code or to a formula
 _LITERAL = re.compile(
     r"\b(?:letters?|spell\w*|vowels?|consonants?|characters?|syllables?|rhym\w+|anagrams?|"
-    r"palindromes?|(?:upper|lower)[ -]?case|capitali[sz]\w+)\b|://|`|\\[a-z]",
+    r"palindromes?|alphabetical\w*|(?:upper|lower)[ -]?case|capitali[sz]\w+|def \w+)\b|://|`|==|"
+    r"\\[a-z]",
     re.IGNORECASE,
 )
 _PLACES = ("lines", "options")  # changes that leave each letter as it is
@@ -49,6 +51,7 @@ _TITLE = re.compile(
 _SURNAME = re.compile(r"(?:\s|-)(?:[A-Z]|\d)")
 _REFERS = re.compile(r"\b(?:above|below|previous|preceding)\b", re.IGNORECASE)
 _PRONOUN = r"\s+(?:i|you|he|she|it|we|they|this|that)\b"
+_NO_TITLE = r"(?!\s+(?-i:[A-Z]))"  # a capital behind it: the title of a film, or a name
 _PARTICIPLE = r"\s+(?:been|got|had|become|won|made|taken|given|\w+ed)\b"
 
 
@@ -108,18 +111,21 @@ def _add_wordings(task: Task, wordings: Sequence[str], seed: int) -> Task:
     for name in wordings:
         rng = stream(seed, f"perturbation {name} of {task.id}")
         text = WORDINGS[name](task.question, rng)
-        if text != task.question and _keeps_answer(task, text):
+        if text != task.question and _keeps_answer(task, text, name):
             slots[name] = text
     # anchors are parts of the plain wording
     return replace(task, slots=slots, anchors=())
 
 
-def _keeps_answer(task: Task, text: str) -> bool:
-    """Tell whether a key that the question spells out is still in the changed wording."""
+def _keeps_answer(task: Task, text: str, family: str) -> bool:
+    """Tell whether the key still fits the changed wording, which may have lost what it names."""
     key = normal(task.answer)
-    # a number written out is the same number
-    is_number = task.rule in ("integer", "numeric")
-    return is_number or key not in normal(task.question) or key in normal(text)
+    # a number written out is the same number, and a list of numbers may be answered in words
+    if task.rule in ("integer", "numeric"):
+        return True
+    if family == "number_words" and re.search(r"\d", key):
+        return False
+    return key not in normal(task.question) or key in normal(text)
 
 
 def add_typos(text: str, rng: np.random.Generator) -> str:
@@ -155,15 +161,14 @@ def contract(text: str, rng: np.random.Generator) -> str:  # noqa: ARG001
     text = _replace(text, [pair for pair in pairs if pair[1].endswith("n't")])
     # not at the end of a clause: "what it is" has no short form
     rest = [pair for pair in pairs if not pair[1].endswith("n't")]
-    return _replace(text, rest, r"(?=\s+\w)")
+    return _replace(text, rest, rf"(?=\s+\w){_NO_TITLE}")
 
 
 def expand(text: str, rng: np.random.Generator) -> str:  # noqa: ARG001
     """Write contractions out: *don't* becomes *do not*."""
     # "don't you" has no long form, and "it's been" is "it has been"
-    after = f"(?!{_PRONOUN}|{_PARTICIPLE})"
-    pairs = [pair[::-1] for pair in _LEXICONS["contractions"]]
-    return _replace(text.replace("’", "'"), pairs, after)
+    after = f"(?!{_PRONOUN}|{_PARTICIPLE}){_NO_TITLE}"
+    return _replace(text, [pair[::-1] for pair in _LEXICONS["contractions"]], after)
 
 
 def rename_people(text: str, rng: np.random.Generator) -> str:
@@ -190,7 +195,9 @@ def _is_known_person(name: str, text: str) -> bool:
 
 
 def spell_numbers(text: str, rng: np.random.Generator) -> str:  # noqa: ARG001
-    """Write numbers below 100 as words, but those of formulas, prices and shares."""
+    """Write numbers of English below 100 as words, but those of formulas, prices and shares."""
+    if not _ENGLISH.search(text):
+        return text
     return _NUMBER.sub(lambda match: NUMBER_WORDS[int(match[0])], text)
 
 
@@ -253,7 +260,7 @@ def _replace(text: str, pairs: Sequence[tuple[str, str]], after: str = "") -> st
     new = dict(pairs)
 
     def swap(match: re.Match[str]) -> str:
-        word = new[match[0].lower()]
+        word = new[match[0].lower().replace("’", "'")]
         return word[0].upper() + word[1:] if match[0][0].isupper() else word
 
     return _compile(tuple(new), after).sub(swap, text)
@@ -262,5 +269,7 @@ def _replace(text: str, pairs: Sequence[tuple[str, str]], after: str = "") -> st
 @cache
 def _compile(words: tuple[str, ...], after: str) -> re.Pattern[str]:
     # the longest first, so that "does not" is no "do"
-    ordered = sorted(map(re.escape, words), key=len, reverse=True)
+    ordered = [
+        re.escape(word).replace("'", "['’]") for word in sorted(words, key=len, reverse=True)
+    ]
     return re.compile(rf"\b({'|'.join(ordered)})\b{after}", re.IGNORECASE)

@@ -1,0 +1,68 @@
+"""The study of perturbations: its prompts, and what its tables say of a scripted model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from groundfault.models import Question, Response
+from groundfault.probes.running.answers import route
+from groundfault_lab.probes.perturbations import AROUND, WORDINGS
+from groundfault_studies import perturbations as study_of
+
+
+class Scripted:
+    """Answers 0 to larger numbers and to most capitals, and is vague if asked curtly."""
+
+    name = "scripted"
+
+    async def answer(self, question: Question) -> Response:
+        *examples, asked = question.messages
+        assert [each["role"] for each in examples] == ["user", "assistant"] * study_of.EXAMPLES
+        prompt = asked["content"]
+        bank, _ = study_of.make_bank()
+        if "No excuses" in prompt:
+            return Response("1 or 2 or Rome, who can tell? I cannot say which of them it would be.")
+        plain = [task for task in bank if task.question in prompt]
+        tasks = plain or [
+            task
+            for task in bank
+            if any(task.slots.get(family, prompt + "!") in prompt for family in WORDINGS)
+        ]
+        shouted = not plain and any(task.question.upper() in prompt for task in tasks)
+        wrong = tasks[0].family == "larger" or (shouted and tasks[0].family != "place")
+        return Response("Answer: 0" if wrong else f"Answer: {tasks[0].answer}")
+
+
+def ask(count: int) -> list[dict[str, Any]]:
+    bank, grammar = study_of.make_bank()
+    ids = [task.id for task in bank][study_of.EXAMPLES :][:: 48 // count]
+    return study_of.ask_tasks(bank, grammar, Scripted(), ids)
+
+
+def test_every_family_has_prompts_that_differ_from_the_plain_one() -> None:
+    bank, grammar = study_of.make_bank()
+    families = set()
+    for task in [*bank][study_of.EXAMPLES :]:
+        (_, _, plain), *changed = study_of.list_probes(bank, grammar, task.id)
+        families |= {family for family, _, _ in changed}
+        assert plain.prompt not in {probe.prompt for _, _, probe in changed}
+        assert route(task, f"Answer: {task.answer}").signal == "match"
+        assert route(task, f"Answer: {task.slots['shortcut']}").signal == "mismatch"
+    assert families == {*WORDINGS, *AROUND}
+
+
+def test_the_tables_name_the_change_that_breaks_answers() -> None:
+    rows = ask(16)
+    table = study_of._make_change_table(rows)
+    by_name = {row.label: row.here for row in table.rows}
+    assert by_name["upper"]["verdict"] == "confirmed"
+    lost = len({row["task"] for row in rows if row["kind"] not in ("larger", "place")})
+    assert (by_name["upper"]["lost"], by_name["upper"]["won"]) == (lost, 0)
+    assert by_name["upper"]["difference"] == -lost / 16
+    confirmed = {name for name, here in by_name.items() if here["verdict"] == "confirmed"}
+    assert confirmed == {"upper"}
+    # an answer that cannot be read is no failure
+    curt = by_name["politeness: curt"]
+    assert (curt["unread"], curt["lost"]) == (curt["prompts"], 0)
+    (mode, *_) = study_of._make_mode_table(rows).rows
+    assert "upper" in mode.label
