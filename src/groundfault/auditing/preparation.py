@@ -512,7 +512,8 @@ def _join_rows(table: pl.DataFrame, losses: Floats) -> Places:
     """Find for each example the first that it is a copy of, by all columns together."""
     n = table.height
     alone = np.arange(n, dtype=np.intp)
-    if not table.width or n < 2:
+    # rows with different hashes differ
+    if not table.width or n < 2 or table.hash_rows().n_unique() == n:
         return alone
     first = _find_first(table)
     sizes = np.bincount(first)

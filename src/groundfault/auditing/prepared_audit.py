@@ -392,7 +392,6 @@ def tabulate_units(
     if evidence.clusters is not None:
         table, others = tabulate_units(evidence.without_clusters(), columns)
         return table[find_cluster_leaders(evidence)], others
-    _, first = np.unique(evidence.unit_index, return_index=True)
     frame = evidence.frame.select(columns)
     varying: tuple[str, ...] = ()
     if len(evidence) > evidence.unit_count:
@@ -402,7 +401,7 @@ def tabulate_units(
             .agg(pl.col(columns).n_unique())
         )
         varying = tuple(name for name in columns if ranges[name].max() != 1)
-    return frame[first].drop(varying), varying
+    return evidence.take_units(frame.drop(varying)), varying
 
 
 def number_strata(evidence: Evidence, within: Sequence[str], sizes: Ints | None) -> Ints | None:

@@ -370,11 +370,11 @@ def make_record(results: AuditResults, findings: Sequence[Finding]) -> UnitRecor
     sides = {f.key: _encode_mask(_mark_worse_side(results, f)) for f in findings if f.confirmed}
     names = audit.evidence.unit_names.cast(pl.Binary).to_list()
     digests = b"".join([hashlib.sha256(name).digest() for name in names])
-    _, first = np.unique(audit.evidence.unit_index, return_index=True)
     # a mode may be a candidate that reads a fitted column
     columns = {column for mode in results.named.modes for column in mode.columns}
     fitted = [c for c in audit.library if c.fitted_column and c.fitted_column.name in columns]
-    table = add_fitted_columns(audit.evidence.frame, fitted)[first]
+    rows = add_fitted_columns(audit.evidence.frame, fitted).select(sorted(columns))
+    table = audit.evidence.take_units(rows)
     return UnitRecord(
         names=_encode(np.frombuffer(digests, dtype="<u8")[::4]),
         losses={

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from groundfault.base.arrays import Places
 from groundfault.core.candidate import Candidate
 from groundfault.core.column_meaning import names_a_thing
 from groundfault.core.evidence import Evidence
@@ -86,9 +88,13 @@ def take_sample(table: pl.DataFrame, max_rows: int = _SAMPLE) -> pl.DataFrame:
     """Return at most ``most`` rows, always the same ones, in their order."""
     if table.height <= max_rows:
         return table
+    return table[_draw_rows(table.height, max_rows)]
+
+
+@lru_cache(8)
+def _draw_rows(height: int, count: int) -> Places:
     # scattered rather than every k-th: tables often interleave k variants of each item
-    rows = np.random.default_rng(0).permutation(table.height)[:max_rows]
-    return table[np.sort(rows)]
+    return np.sort(np.random.default_rng(0).permutation(height)[:count])
 
 
 def match_attributes(evidence: Evidence, patterns: Sequence[str]) -> dict[str, str]:
@@ -200,8 +206,7 @@ def profile(table: pl.DataFrame, max_levels: int = LEVELS) -> tuple[Column, ...]
         part, {name: _sample_expressions(name, dtype) for name, dtype in part.schema.items()}
     )
     whole = {
-        name: _full_expressions(name, dtype, sampled[name]["sampled"] <= _COUNTED)
-        for name, dtype in table.schema.items()
+        name: _full_expressions(name, dtype, sampled[name]) for name, dtype in table.schema.items()
     }
     full = _measure(table, whole)
     columns = []
@@ -221,22 +226,29 @@ def _sample_expressions(name: str, dtype: pl.DataType) -> dict[str, pl.Expr]:
     if dtype == pl.String:
         expressions["spaced"] = column.str.contains(r"\S\s+\S").sum()
         expressions["parted"] = (column.str.contains(_PARTED) & ~column.str.contains(_HASH)).sum()
-    return expressions
+    return expressions | _test_numbers(name, dtype)
 
 
-def _full_expressions(name: str, dtype: pl.DataType, few: bool) -> dict[str, pl.Expr]:
+def _test_numbers(name: str, dtype: pl.DataType) -> dict[str, pl.Expr]:
+    """Return expressions that are true of all rows only if they are of a sample."""
+    column = pl.col(name)
+    if not dtype.is_numeric():
+        return {}
+    return {
+        "zero_one": ((column == 0) | (column == 1)).all(),
+        "whole": (column == column.round()).all(),
+    }
+
+
+def _full_expressions(name: str, dtype: pl.DataType, sampled: dict[str, Any]) -> dict[str, pl.Expr]:
     """Return expressions that need all rows."""
     column = pl.col(name)
-    if not _is_simple(dtype):
-        return {}
-    expressions = {"distinct": column.drop_nulls().n_unique()} if few else {}
-    if dtype.is_numeric():
-        expressions |= {
-            "low": column.min(),
-            "high": column.max(),
-            "zero_one": ((column == 0) | (column == 1)).all(),
-        }
-        expressions["whole"] = (column == column.round()).all()
+    tests = _test_numbers(name, dtype).items()
+    expressions = {what: test for what, test in tests if sampled[what]}
+    if _is_simple(dtype) and sampled["sampled"] <= _COUNTED:
+        expressions["distinct"] = column.drop_nulls().n_unique()
+    if dtype.is_integer():
+        expressions |= {"low": column.min(), "high": column.max()}
     return expressions
 
 

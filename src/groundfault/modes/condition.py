@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from enum import IntEnum
 from functools import cache, cached_property, lru_cache
-from hashlib import blake2b
 from itertools import combinations
 from typing import Any
 
@@ -193,8 +192,9 @@ def read_number(values: pl.Series, columns: int) -> Iterator[Condition]:
     which may match the same units.
     """
     numbers = values.cast(pl.Float64)
-    finite = numbers.filter(numbers.is_finite()).to_numpy()
-    levels, counts = np.unique(finite, return_counts=True)
+    finite = np.sort(numbers.filter(numbers.is_finite()).to_numpy())
+    begins = np.flatnonzero(np.append(True, finite[1:] != finite[:-1])[: len(finite)])
+    levels, counts = finite[begins], np.diff(begins, append=len(finite))
     if len(levels) < 2:
         return
     x = numbers.fill_null(float("nan")).to_numpy()
@@ -392,14 +392,21 @@ def _leave_alone(
 
 
 def _merge_equal(literals: Iterable[Condition]) -> list[Condition]:
-    first: dict[bytes, Condition] = {}
+    first: list[Condition] = []
+    places: dict[int, list[int]] = {}
     for one in literals:
-        key = blake2b(one.units.bits.data).digest()
-        if key in first:
-            kept, grain = first[key], min(first[key].grain, one.grain)
-            one = replace(kept, aliases=(*kept.aliases, one), grain=grain)
-        first[key] = one
-    return list(first.values())
+        bits = one.units.bits
+        # equal units have an equal sum of words
+        near = places.setdefault(int(bits.sum()), [])
+        place = next((i for i in near if np.array_equal(first[i].units.bits, bits)), len(first))
+        if place < len(first):
+            kept = first[place]
+            grain = min(kept.grain, one.grain)
+            first[place] = replace(kept, aliases=(*kept.aliases, one), grain=grain)
+        else:
+            near.append(place)
+            first.append(one)
+    return first
 
 
 def _read_column(

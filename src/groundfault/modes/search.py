@@ -546,10 +546,12 @@ def cut_range(
     sums = sums.cumsum(axis=1) - sums
     low, high = one.bounds
     first = [int(np.searchsorted(levels, low)), int(np.searchsorted(levels, high, side="right"))]
-    ends = list(first)
+    ends, tried = list(first), [-1, -1]
     for side in (0, 1, 0, 1):
-        if math.isinf(one.bounds[side]):
+        # the same other end gives the same best one
+        if math.isinf(one.bounds[side]) or tried[side] == ends[1 - side]:
             continue
+        tried[side] = ends[1 - side]
         below, to = (sums[:, [ends[0]]], sums) if side else (sums, sums[:, [ends[1]]])
         units, losses, expected = np.maximum(to - below, 0)
         worth = describe_both(strata, (units, losses, expected))
