@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.arrays import Places
+
 Ints = NDArray[np.int64]
 _WORD = re.compile(r"\w+")
 _BREAK = re.compile(r"[\W_]+")
@@ -132,11 +134,9 @@ def _compare_letters(
 ) -> Iterator[DuplicatePair]:
     # hashing needs no vocabulary of all character 4-grams; counts of colliding ones add up
     ready = (t if normalised and t.isascii() else normalise_text(t) for t in everything)
-    times = [np.bincount(_hash_to_columns(text)) for text in ready]
-    columns = [np.flatnonzero(some > 0) for some in times]
+    columns, times = zip(*map(_count_columns, ready), strict=True)
     vectors = _tabulate(columns)
-    vectors.data = np.concatenate([some[at] for some, at in zip(times, columns, strict=True)])
-    vectors = vectors.astype(np.float32)
+    vectors.data = np.concatenate(times)
     rare = _find_rare_columns(vectors)
     if not rare.any():
         return
@@ -155,6 +155,13 @@ def _compare_letters(
         # float32 cosines of equal texts are not quite 1
         at = np.flatnonzero(cosine >= min_cosine - 1e-6)
         yield from _pairs("letters", row[at] - first, column[at], np.minimum(cosine[at], 1.0))
+
+
+def _count_columns(text: str) -> tuple[Places, NDArray[np.float32]]:
+    """Return the columns of a text's 4-grams of letters, and how often each is there."""
+    times = np.bincount(_hash_to_columns(text))
+    columns = np.flatnonzero(times)
+    return columns, times[columns].astype(np.float32)
 
 
 def _tabulate_trigrams(texts: Iterable[str], least: float) -> Any:
