@@ -7,6 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -64,6 +65,7 @@ class DirectionError(InputError):
         super().__init__(f"{why}: write {', or '.join(calls)}")
 
 
+@lru_cache(1 << 16)
 def split_words(column: str) -> tuple[str, ...]:
     """Return the words of a column's name, in lower case.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -208,7 +208,7 @@ def profile(table: pl.DataFrame, max_levels: int = LEVELS) -> tuple[Column, ...]
     whole = {
         name: _full_expressions(name, dtype, sampled[name]) for name, dtype in table.schema.items()
     }
-    full = _measure(table, whole)
+    full = sampled if part is table else _measure(table, whole)
     columns = []
     for name, dtype in table.schema.items():
         distinct = full[name].get("distinct", sampled[name]["sampled"])
@@ -223,6 +223,8 @@ def _sample_expressions(name: str, dtype: pl.DataType) -> dict[str, pl.Expr]:
     if not _is_simple(dtype):
         return {"sampled": pl.lit(0)}
     expressions = {"sampled": column.drop_nulls().n_unique(), "present": column.count()}
+    if dtype.is_integer():
+        expressions |= {"low": column.min(), "high": column.max()}
     if dtype == pl.String:
         expressions["spaced"] = column.str.contains(r"\S\s+\S").sum()
         expressions["parted"] = (column.str.contains(_PARTED) & ~column.str.contains(_HASH)).sum()
@@ -269,6 +271,7 @@ def _measure(
     return results
 
 
+@cache  # comparing types of polars is slow
 def _is_simple(dtype: pl.DataType) -> bool:
     return dtype.is_numeric() or dtype in (*_WORDS, pl.Boolean, pl.Null)
 

@@ -247,8 +247,10 @@ class _Rows:
                     plain = _NUMBER.sub("0", text[start : start + _READ].lower())
                     tokens[place] += _TOKEN.findall(plain)
             elif not column.dtype.is_nested() and column.n_unique() <= _MAX_LEVELS:
-                for place, value in enumerate(column.cast(pl.String)):
-                    tokens[place].append(f"{name}={value}")
+                values = column.cast(pl.String).to_list()
+                named = {value: f"{name}={value}" for value in set(values)}
+                for row, value in zip(tokens, values, strict=True):
+                    row.append(named[value])
         return tokens
 
     def show(

@@ -91,11 +91,11 @@ class RuleLanguage:
         self.plain_bits, self.other_bits = self.bits[self.plain], self.bits[self.others]
         self.pair_support = bitset.count_and(self.plain_bits, self.plain_bits)
         self.mixed_support = bitset.count_and(self.plain_bits, self.other_bits)
-        self.pairs = self._allow(self.pair_support, self.plain, self.plain)
-        self.pairs[np.tri(len(self.plain), dtype=np.bool_)] = False
+        self.joined = self._allow(self.pair_support, self.plain, self.plain)
         self.mixed = self._allow(self.mixed_support, self.plain, self.others)
         if self.depth < 2:
-            self.pairs[:], self.mixed[:] = False, False
+            self.joined[:], self.mixed[:] = False, False
+        self.pairs = np.triu(self.joined, 1)
 
     def _allow(self, both: Counts, left: NDArray[np.intp], right: NDArray[np.intp]) -> Bools:
         """Return the pairs that are rules: enough units, different families, both parts matter."""
@@ -117,8 +117,7 @@ class RuleLanguage:
         order = np.argsort(costs[self.coarse], kind="stable")[:limit]
         self.triple_places = np.sort(self.coarse[order])
         p = self.triple_places
-        joined = self.pairs[np.ix_(p, p)]
-        self.triple_pairs = joined | joined.T
+        self.triple_pairs = self.joined[np.ix_(p, p)]
         self.triple_bits = self.plain_bits[p]
         self.triple_support = self.pair_support[np.ix_(p, p)]
 
@@ -131,7 +130,8 @@ class RuleLanguage:
     @cached_property
     def pairs_in_contexts(self) -> Bools:
         """Return which plain conditions join with each context: shape (contexts, plain)."""
-        return np.asarray(self.pairs[self.contexts] | self.pairs.T[self.contexts])
+        every = len(self.contexts) == len(self.plain)
+        return self.joined if every else self.joined[self.contexts]
 
     @cached_property
     def values(self) -> dict[str, NDArray[np.intp]]:
