@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.base.arrays import Places
-
 Ints = NDArray[np.int64]
 _WORD = re.compile(r"\w+")
 _BREAK = re.compile(r"[\W_]+")
@@ -157,7 +155,7 @@ def _compare_letters(
         yield from _pairs("letters", row[at] - first, column[at], np.minimum(cosine[at], 1.0))
 
 
-def _count_columns(text: str) -> tuple[Places, NDArray[np.float32]]:
+def _count_columns(text: str) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
     """Return the columns of a text's 4-grams of letters, and how often each is there."""
     times = np.bincount(_hash_to_columns(text))
     columns = np.flatnonzero(times)
