@@ -51,7 +51,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Routing:
-    """The way that a machine sends a response, and why; it never labels an error of the model.
+    """The way that a machine sends a response, and why: no verdict on the model.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Routing:
 
     @property
     def review(self) -> bool:
-        """Tell whether a person should look at it."""
+        """Tell whether a person should look at the response."""
         return self.signal in ROUTED
 
 
@@ -89,8 +89,8 @@ def extract(response: str, rule: str = "exact") -> Answer:
     Notes
     -----
     The paper searches for the key's own text. We do not: an extractor that knows the key reads
-    right answers and wrong ones by different rules, and finds a key that a response names only to
-    reject it.
+    right answers and wrong ones by different rules, and finds a key that a response names and
+    rejects.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def route(task: Task, response: str | Response, base: str | None = None) -> Rout
     Parameters
     ----------
     task : Task
-        If it has no key, the answer to its base wording takes the key's place.
+        Without a key, the answer to the base wording takes the key's place.
     response : str or Response
         A response that is an error of the service, or a refusal, is ``unanswered``: it is no
         mismatch.
