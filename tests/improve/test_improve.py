@@ -631,7 +631,7 @@ def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
 ) -> None:
     from rich.console import Console
 
-    from groundfault_lab.commands import study as command
+    from groundfault.render.terminal import show
     from groundfault_studies.improve import learn_curves, learning_tasks, study
 
     keep = tmp_path / "improve.rows.jsonl"
@@ -655,7 +655,7 @@ def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
     assert "active learning, digits: 6 of 6 runs" in messages
     tables.write(tmp_path)
     assert "85.48%" in (tmp_path / "improve.md").read_text()
-    command.show(tables, Console(width=80), None)
+    show(tables.make_page(None), Console(width=80))
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
     (task,) = learning_tasks(tmp_path / "real")
