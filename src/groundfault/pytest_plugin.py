@@ -71,7 +71,7 @@ def _describe(item: pytest.Item) -> dict[str, object]:
     for mark in reversed(list(item.iter_markers("groundfault"))):
         if mark.args:
             raise pytest.UsageError(
-                f"{item.nodeid}: name what groundfault is to record, as in topic='dates'"
+                f"{item.nodeid}: name each value that groundfault records, as in topic='dates'"
             )
         columns |= mark.kwargs
     call = getattr(item, "callspec", None)

@@ -66,7 +66,7 @@ def test_words_for_a_client_are_no_name_of_a_file(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with (
-        pytest.raises(InputError, match="which would be taken for the name of a file") as error,
+        pytest.raises(InputError, match="is given as words") as error,
         Database(words).transaction(TABLE),
     ):
         pass

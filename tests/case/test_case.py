@@ -399,7 +399,7 @@ def test_a_ledger_that_was_lost_is_not_begun_anew(labelled: Path, tmp_path: Path
 def test_settings_that_were_altered_are_not_gone_on_with(labelled: Path, tmp_path: Path) -> None:
     case = copy(labelled, tmp_path / "case")
     alter_settings(case.folder)
-    with pytest.raises(LedgerError, match=r"what case\.json says"):
+    with pytest.raises(LedgerError, match=r"another case\.json"):
         Case(case.folder).confirm()
     assert len(Ledger(case.folder / "ledger.db").events("case_sealed")) == 1
 

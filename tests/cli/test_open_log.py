@@ -58,13 +58,13 @@ def test_evidence_elsewhere_is_opened_if_the_own_ledger_knows_the_report(place: 
     path = Path("rep/report.json")
     path.write_text(path.read_text("utf-8").replace("lang is de", "lang is DE"), "utf-8")
     refused = CliRunner().invoke(cli, ["show", "rep", "1"])
-    assert "a path that only a report names is not opened" in str(refused.exception)
+    assert "which is outside of this folder" in str(refused.exception)
 
 
 def test_evidence_elsewhere_stays_closed_without_a_record(place: Path) -> None:
     audit(place, "--no-ledger")
     refused = CliRunner().invoke(cli, ["show", "rep", "1"])
-    assert "a path that only a report names is not opened" in str(refused.exception)
+    assert "which is outside of this folder" in str(refused.exception)
 
 
 def test_several_runs_of_one_evaluation_are_repeats(place: Path) -> None:

@@ -279,7 +279,7 @@ def test_an_answer_takes_the_place_of_a_key(answer: str, rule: str, key: str | N
 
 def test_a_bank_has_all_keys_or_none(tmp_path: Path) -> None:
     tasks = KEYED.tasks
-    with pytest.raises(InputError, match="give all of them, or none"):
+    with pytest.raises(InputError, match="give all answers, or leave all out"):
         Bank("mixed", (tasks[0], *KEYED.without_keys().tasks[1:]))
     path = tmp_path / "bank.toml"
     KEYED.without_keys().write(path)
@@ -291,7 +291,7 @@ def test_a_bank_has_all_keys_or_none(tmp_path: Path) -> None:
     for change, message in (
         (text.replace("keys = false\n", ""), "answer is missing"),
         (text.replace("keys = false", 'keys = "no"'), "neither true nor false"),
-        (text.replace("[[task]]", '[[task]]\nanswer = "1"', 1), "take out keys = false"),
+        (text.replace("[[task]]", '[[task]]\nanswer = "1"', 1), "but the bank says keys = false"),
     ):
         path.write_text(change)
         with pytest.raises(InputError, match=message):

@@ -154,7 +154,7 @@ def test_structural_validity(queries: Bank, grammar: Grammar, message: str | Non
         (lambda: ComponentGroup("side", (Option("a b"),)), "'a b'; a name is a letter"),
         (
             lambda: ComponentGroup("side", (Option("a"),), keeps=("mood",)),
-            "keeps 'mood'; what can be kept is wording",
+            "keeps 'mood'; it can keep wording",
         ),
         (lambda: Grammar("g", (), "{question}"), "has no group"),
         (
@@ -163,7 +163,7 @@ def test_structural_validity(queries: Bank, grammar: Grammar, message: str | Non
         ),
         (lambda: small(layout="{side}"), "must hold {question}, {side}, each once"),
         (lambda: small(layout="{question}{question}{side}"), "each once"),
-        (lambda: small(layout="{question}{side}{mood}"), "nothing else in braces"),
+        (lambda: small(layout="{question}{side}{mood}"), "no other braces"),
         (lambda: small(longest=0), "longest must be a whole number"),
         (lambda: small(longest=True), "longest must be a whole number"),
     ],

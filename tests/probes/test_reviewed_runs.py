@@ -287,7 +287,7 @@ def test_rows_that_the_run_did_not_record_are_not_reviewed(tmp_path: Path, chang
     )
     assert place.read_text() != text
     with pytest.raises(
-        LedgerError, match=r"manifest.json was changed|line [13] is not what the run recorded"
+        LedgerError, match=r"manifest.json was changed|line [13] was changed after the run"
     ):
         ReviewedRuns(created.folder)
     place.write_text(text)
@@ -523,7 +523,7 @@ def test_a_sheet_goes_out_and_comes_back_all_or_none(runs: Path, tmp_path: Path)
     )
     refused = call(runs, "--reviewer", "ben", "--import", sheet)
     assert isinstance(refused.exception, InputError)
-    assert "response is not what item" in str(refused.exception)
+    assert "response of item" in str(refused.exception)
     assert ReviewedRuns(runs).decisions == []
     sheet.write_text("".join(json.dumps(each) + "\n" for each in filled))
     assert (
@@ -611,5 +611,5 @@ def test_what_does_not_go_together_is_one_clear_line(
 def test_a_folder_without_runs_and_runs_without_anything_to_review(tmp_path: Path) -> None:
     assert "holds no runs" in str(call(tmp_path, "--reviewer", "ana").exception)
     runs = write_runs(tmp_path / "runs", [row(MODELS[0], "gp", 1, "bat-and-ball", None)])
-    assert "nothing to review" in str(call(runs, "--reviewer", "ana").exception)
+    assert "the review is empty" in str(call(runs, "--reviewer", "ana").exception)
     assert not (runs / "reviews.db").exists()

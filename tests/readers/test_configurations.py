@@ -106,7 +106,7 @@ def test_a_report_is_verified_by_the_places_of_its_names(
         for log in (BASE, NEW):
             (folder / log.name).write_bytes(log.read_bytes())
     monkeypatch.chdir(here)
-    for place, message in ((".", ""), (elsewhere, "is neither in this folder nor beside")):
+    for place, message in ((".", ""), (elsewhere, "is outside of this folder")):
         evidence = Evidence.from_logs(f"base={place}/{BASE.name}", f"new={place}/{NEW.name}")
         compare = ("base", "new")
         report = groundfault.audit(evidence, compare=compare, finders=["categories"], ledger=False)

@@ -254,7 +254,7 @@ def test_items_can_be_split_as_in_the_paper() -> None:
     ana, ben = queue.of("ana"), queue.of("ben")
     assert (len(ana), len(ben)) == (7, 6)
     assert {*ana, *ben} == set(ITEMS)
-    with pytest.raises(InputError, match="cy is none of them"):
+    with pytest.raises(InputError, match="cy is not one of the"):
         queue.of("cy")
     assert open_items(queue, [], "cy", adjudicate=True) == []
 
@@ -332,7 +332,7 @@ def test_nothing_is_decided_before_the_queue_is_sealed(tmp_path: Path) -> None:
     assert store.decisions() == []
     with pytest.raises(LedgerError, match="no queue is sealed"):
         store.add([says("ana", "no_error")])
-    with pytest.raises(InputError, match="nothing to review"):
+    with pytest.raises(InputError, match="the review is empty"):
         store.seal(Queue(()))
     assert not (tmp_path / "r.db").exists()
 

@@ -166,7 +166,7 @@ def test_no_cell_is_a_formula(tmp_path: Path) -> None:
 )
 def test_text_that_was_changed_is_refused(sheet: Path, name: str) -> None:
     fill(sheet, ANSWERS, **{name: "something else"})
-    with pytest.raises(InputError, match=f"1?.*: {name} is not what item .* showed"):
+    with pytest.raises(InputError, match=f"1?.*: {name} of item .* was changed"):
         read(sheet, BY_ID, "ana")
 
 
@@ -250,7 +250,7 @@ def test_what_is_no_sheet_is_one_clear_line(tmp_path: Path, name: str, content: 
 def test_a_missing_file_and_an_empty_sheet(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read"):
         read(tmp_path / "none.csv", BY_ID, "ana")
-    with pytest.raises(InputError, match="nothing left to decide"):
+    with pytest.raises(InputError, match="all items are decided"):
         write([], tmp_path / "s.csv", "csv")
 
 

@@ -381,7 +381,7 @@ def test_telling_is_guarded(tmp_path):
     rival.tell(rival.ask(), truth[query.id])
     with pytest.raises(InputError, match="has a score already"):
         session.tell(query, 1.0)
-    with pytest.raises(InputError, match="another audit"):
+    with pytest.raises(InputError, match="not of this audit"):
         audit(world(seed=1)[0]).tell(query, 1.0)
     session.tell(session.ask(), None)  # a unit that cannot be scored is labelled, too
     assert session.labelled == 2
@@ -426,7 +426,7 @@ def test_a_record_that_was_rewritten_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("plan", "options", "message"),
     [
-        (Plan(judge="holm"), {}, "holds nothing out"),
+        (Plan(judge="holm"), {}, "has no holdout"),
         (Plan(effect="risk_ratio"), {}, "use risk_difference"),
         (Plan(), {"budget": 0}, "budget must be"),
     ],

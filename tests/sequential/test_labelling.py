@@ -64,10 +64,10 @@ def replace_corrections(certificate):
 
 def test_what_was_not_given_cannot_be_taken_back() -> None:
     audit = begin()
-    with pytest.raises(InputError, match="none can be taken back"):
+    with pytest.raises(InputError, match="no label yet to take back"):
         audit.undo()
     audit.ask()
-    with pytest.raises(InputError, match="none can be taken back"):
+    with pytest.raises(InputError, match="no label yet to take back"):
         audit.undo()
 
 

@@ -305,7 +305,7 @@ def test_labels_of_overlapping_groups_count_in_each():
 
 def test_a_declared_group_may_not_be_searched():
     audit = pool_audit(blocks(), threshold=Q, policy=Always(None, items=np.arange(60) < 5))
-    with pytest.raises(PlanError, match="a draw is made from a whole declared group"):
+    with pytest.raises(PlanError, match="has to name a declared group"):
         audit.ask()
 
 
@@ -1265,7 +1265,7 @@ BAD_PLANS = {
     "half a burn-in": ({"burn_in": 2.5}, "whole number"),
     "epsilon 0": ({"epsilon": 0}, r"epsilon=0 must lie in \(0, 1\]"),
     "budget 0": ({"budget": 0}, "budget must be"),
-    "warm-up and nothing else": ({"budget": 5, "warm_up": 5}, "leaves nothing to test"),
+    "warm-up and nothing else": ({"budget": 5, "warm_up": 5}, "has to be larger than warm_up"),
     "unknown bet": ({"bet": "all in"}, "bet must be one of"),
     "grid on the wrong side": ({"grid": [0.9]}, "below the threshold"),
     "auditor's grid on the wrong side": ({"auditor_grid": [0.6]}, "above the threshold"),
@@ -1277,7 +1277,7 @@ BAD_PLANS = {
     ),
     "population as in the paper": (
         {"claim": "population", "sampling": "paper"},
-        "says nothing of the population",
+        "not of their population",
     ),
     "unknown setting": ({"colour": "red"}, "no setting 'colour'"),
     "negative seed": ({"seed": -1}, "seed must be .*, not -1"),

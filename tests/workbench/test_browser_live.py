@@ -99,7 +99,7 @@ def test_a_label_that_nobody_took_is_said(browser: Browser, server: KillableServ
     page = context.new_page()
     page.goto(address)
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("nothing is chosen")
+    expect(page.get_by_role("alert")).to_contain_text("no answer is chosen")
     server.kill()
     page.keyboard.press("y")
     page.keyboard.press("Enter")

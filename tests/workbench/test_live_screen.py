@@ -56,7 +56,7 @@ def test_a_figure_is_drawn_once_a_label(client: TestClient) -> None:
 
 def test_a_label_that_is_none_or_late_is_said_above_the_case(client: TestClient) -> None:
     for data, words in (
-        ({"step": "1"}, "Not recorded: nothing is chosen"),
+        ({"step": "1"}, "Not recorded: no answer is chosen"),
         ({"step": "1", "number": "2"}, "the share that passed"),
         ({"step": "no"}, "had its score already"),
     ):

@@ -144,9 +144,8 @@ def _require_near(sources: Sequence[str], directory: Path) -> Sequence[str]:
     for source in sources:
         if not _is_near(source, directory) and not _is_recorded(directory):
             raise InputError(
-                f"the report names {source} as its evidence, which is neither in this folder nor "
-                "beside the report; a path that only a report names is not opened: if it is right, "
-                "name it with --evidence"
+                f"the report names {source} as its evidence, which is outside of this folder and "
+                "the report's; if you trust the report, add --evidence with this path"
             )
     return sources
 

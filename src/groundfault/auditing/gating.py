@@ -340,9 +340,8 @@ def _compare(pair: ReportPair, rule: Rule, note: str) -> _Verdict:
     if not pair.has_anything_alike():
         about = [", ".join(filter(None, r.outcomes)) or "one model" for r in (pair.then, pair.now)]
         raise InputError(
-            f"report and baseline cannot be compared: the baseline is about {about[0]}, the report "
-            f"about {about[1]}, and they share no example and no candidate; audit with the same "
-            "ids or the same --library"
+            f"report (about {about[1]}) and baseline (about {about[0]}) share no example and no "
+            "candidate; audit with the same ids or the same --library"
         )
     verdict = _Verdict(())
     for change in pair.list_changes():

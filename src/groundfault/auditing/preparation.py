@@ -303,10 +303,9 @@ def _require_fresh_holdout(audit: PreparedAudit, library: Library) -> None:
         is_mined = candidate.mined and not audit.is_mined_here(candidate)
         if is_mined and candidate.is_mined_from(audit.evidence.outcome_hash):
             raise PlanError(
-                f"candidate {candidate.name!r} was mined from other units of this evidence than "
-                f"judge {audit.judge.name} now has for discovery, so the holdout is not fresh: take"
-                " a judge with a holdout and split as then (--seed, --holdout, --split), or other "
-                "evidence"
+                f"candidate {candidate.name!r} was mined from units of this evidence that judge "
+                f"{audit.judge.name} now holds out: take a judge with a holdout and split as then "
+                "(--seed, --holdout, --split), or take other evidence"
             )
 
 

@@ -193,8 +193,7 @@ class Database:
         source = str(self._source)
         if isinstance(self._source, str) and _CONNECTION.search(source):
             raise InputError(
-                f"the {self._name} is given as words for a database client (such as host=... "
-                "password=...), which would be taken for the name of a file; write "
+                f"the {self._name} is given as words (such as host=... password=...); write "
                 "postgresql+psycopg://user@host/name, and the password into PGPASSWORD or ~/.pgpass"
             )
         if "://" not in source:

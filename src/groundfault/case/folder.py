@@ -60,8 +60,8 @@ class CaseFolder:
             # begun anew it would say that nothing was labelled yet
             if seals or ModeChoice.find(self.folder) is not None:
                 raise LedgerError(
-                    f"{place} is missing, or is not of what case.json says was decided: put both "
-                    "back as they were, for the labels stand nowhere else"
+                    f"{place} is missing, or belongs to another case.json: put both back as they "
+                    "were; they hold the labels"
                 )
             book.append(SEALED, {"case": seal})
         return book
@@ -143,7 +143,7 @@ class CaseFolder:
             raise PlanError("the audit comes first: groundfault audit --case DIR")
         count = len(report.modes)
         if not count:
-            raise PlanError("the audit found no failure mode, so there is nothing to go on with")
+            raise PlanError("the audit found no failure mode, so the case ends here")
         numbers = tuple(range(1, count + 1) if numbers is None else numbers)
         unknown = [number for number in numbers if not 1 <= number <= count]
         if unknown or not numbers or len(set(numbers)) < len(numbers):

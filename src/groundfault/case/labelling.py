@@ -86,7 +86,9 @@ class CaseConfirmation(LabelSession[tuple[str, ...]]):
         seal = getattr(query, "audit", "")
         test = next((test for test in self.tests if test.seal == seal), None)
         if test is None:
-            raise InputError("this query is of another case, or of none: tell takes what ask gave")
+            raise InputError(
+                "this query is not of this case: tell takes the query that ask returned"
+            )
         test.tell(query, score)
 
     def undo(self) -> None:
@@ -98,7 +100,7 @@ class CaseConfirmation(LabelSession[tuple[str, ...]]):
                 # a test that is served later repeats a label that was given before
                 given[answer] = min(seq, given.get(answer, seq))
         if not given:
-            raise InputError("no label was given yet, so none can be taken back")
+            raise InputError("there is no label yet to take back")
         last = max(given, key=given.__getitem__)
         for test in self.tests:
             while any(name_answer(query, self.model) == last for query, _ in test.scores):

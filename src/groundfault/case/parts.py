@@ -158,9 +158,8 @@ def divide(evidence: Evidence, keep: Number | None = None, seed: int = 0) -> Cas
     names = [name for name in (roles.group or roles.id, roles.model) if name]
     if evidence.frame.select(names).is_duplicated().any():
         raise InputError(
-            "a case takes one row of each example and model, and here are groups or repeats of "
-            "several rows: their means cannot be confirmed label by label yet; keep one row of "
-            "each (--where), or audit them without a case"
+            "groups or repeats of several rows cannot be confirmed label by label: keep one row of "
+            "each example and model (--where), or audit them without a case"
         )
     whole = join_copies(evidence)
     lacking = (evidence.status == str(Status.MISSING)).to_numpy()
@@ -169,8 +168,8 @@ def divide(evidence: Evidence, keep: Number | None = None, seed: int = 0) -> Cas
     if unlabelled.any():
         if keep is not None:
             raise PlanError(
-                f"{unlabelled.sum()} units have no outcome, and those are what can be labelled: "
-                "leave --keep out, or leave these rows out (--where)"
+                f"{unlabelled.sum()} units have no outcome, so these are the fresh ones: leave "
+                "--keep out, or leave these rows out (--where)"
             )
         if unlabelled.all():
             raise InputError("no row has an outcome: the audit of a case needs some to look at")

@@ -83,7 +83,9 @@ def _check_seal(case: Case) -> str:
     seals = [event.body.get("case") for event in events if event.kind == SEALED]
     # the first event: what was decided, was decided before any look
     if seals != [case.settings.seal] or events[0].kind != SEALED:
-        raise LedgerError("case.json is not what the ledger says was decided before the first look")
+        raise LedgerError(
+            "case.json was changed: the ledger recorded other decisions before the first look"
+        )
     return "the ledger is unbroken, and begins with what case.json says was decided"
 
 
@@ -131,7 +133,7 @@ def _check_probe(case: Case) -> str | None:
     choice = ProbeChoice.find(case.folder)
     if choice is None:
         if _list_events(case, PLANNED):
-            raise LedgerError(f"{PROBE_CHOICE} is missing, and the ledger holds what it decided")
+            raise LedgerError(f"{PROBE_CHOICE} is missing, although the ledger recorded a probe")
         return None
     open_probe(case)
     bank = make_bank(case, choice.modes, choice.pairs, choice.question, choice.target)

@@ -117,7 +117,7 @@ def describe(
 
     names: Any = () if arms.strip() == "none" else tuple(split_names(arms))
     if not names and not descriptions:
-        raise PlanError("--arms none asks for no proposals: name descriptions (--description)")
+        raise PlanError("--arms none asks for no proposals: add --description TEXT")
     settings = ProposingSettings(names, rounds=rounds, examples=examples, count=count, runs=runs)
     plan = Plan(holdout=options["holdout"], seed=options["seed"])
     material: dict[str, Any] = {"descriptions": descriptions, "sample": sample, "check": check}

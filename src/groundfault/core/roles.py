@@ -410,8 +410,8 @@ def read_outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Ser
         low, high = (f"{float(end):g}" for end in (loss.min(), loss.max()))  # type: ignore[arg-type]
         raise InputError(
             f"{where}: outcome {bad[roles.outcome][0]!r} of {roles.id}={bad[roles.id or ''][0]!r} "
-            f"({bad.height} in all) is not in [0, 1]; for a score on a scale name its worst and "
-            f"best value, as in --scale {low} {high} (scale=({low}, {high}))"
+            f"({bad.height} in all) is not in [0, 1]; name the worst and the best value of its "
+            f"scale: --scale {low} {high} (scale=({low}, {high}))"
         )
     if roles.positive_is_good:
         loss = 1.0 - loss

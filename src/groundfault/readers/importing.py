@@ -134,7 +134,7 @@ def read_logs(
 def _require_places(sources: Sequence[object]) -> None:
     """Raise unless there are sources, and each is a path."""
     if not sources:
-        raise InputError("nothing to read: name a log, a folder of logs, or a pattern")
+        raise InputError("no source was named: name a log, a folder of logs, or a pattern")
     for source in sources:
         if not isinstance(source, str | Path):
             raise InputError(
@@ -149,9 +149,8 @@ def _require_direction(mapped: Mapped) -> None:
     # a mapping that gives the values of words has also given the direction
     if means_pass(column) is False and not mapped.values:
         raise InputError(
-            f"the mapping takes {column!r} for the value, which is named as if 1 were a failure, "
-            "and a value of 1 is a pass unless you say so: write scale=(0, 1) (--scale 0 1) if 1 "
-            "is a pass, scale=(1, 0) (--scale 1 0) if 1 is a failure"
+            f"the value column {column!r} is named as if 1 were a failure; add --scale 1 0 "
+            "(scale=(1, 0)) if it is, --scale 0 1 (scale=(0, 1)) if 1 is a pass"
         )
 
 

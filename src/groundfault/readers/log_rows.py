@@ -292,9 +292,9 @@ def _reconcile(
     other_text = unique.filter(texts)
     if other_text.height and conflicts == "error":
         raise InputError(
-            f"same id, other text: {_example(other_text, logs)}; if they are different examples, "
-            "keep them apart by conflicts='keep' (--conflicts keep); if they are one question in "
-            "the words of two configurations, name these: base=LOGS new=LOGS"
+            f"same id, other text: {_example(other_text, logs)}; for different examples, add "
+            "--conflicts keep (conflicts='keep'); for one question in the words of two "
+            "configurations, name these: base=LOGS new=LOGS"
         )
     if other_text.height:
         tagged = pl.concat_str("example_id", pl.lit("#"), pl.col("question_hash").str.slice(0, 8))

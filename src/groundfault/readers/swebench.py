@@ -147,9 +147,8 @@ def _list_failed(
     if not instances:
         raise InputError(
             f"{path} lists only resolved instances ({len(lists['resolved']):,}), not failed ones: "
-            "put the ids of all instances of the benchmark beside it, or in a folder above, as "
-            "instances.txt, one a line (SWE-bench Verified has 500, Lite 300, the whole test set "
-            "2,294)"
+            "put the ids of all instances, one a line, into instances.txt beside it or in a folder "
+            "above (SWE-bench Verified has 500, Lite 300, the whole test set 2,294)"
         )
     strange = outcomes.keys() - set(instances)
     if strange:

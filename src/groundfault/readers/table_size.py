@@ -94,8 +94,7 @@ def measure_table(*files: Path) -> int:
             if claimed + parts * _PART > most:
                 raise InputError(
                     f"{path}: {stored:,} bytes that claim to hold over {most:,}; it is not read. "
-                    "If that is right, write the table as CSV, or into a database of DuckDB "
-                    "(--engine duckdb --table NAME)"
+                    "If that is right, write the table as CSV, or use --engine duckdb --table NAME"
                 )
             if free is not None and size > free:
                 raise InputError(

@@ -51,9 +51,7 @@ class AnnotatorPanel:
         everyone = [*labellers, *([adjudicator] if adjudicator else [])]
         are_named = all(name.strip() for name in everyone)
         if not labellers or not are_named or len(set(everyone)) < len(everyone):
-            raise PlanError(
-                "a panel needs labellers by different names, and an adjudicator who is none of them"
-            )
+            raise PlanError("give each labeller and the adjudicator a name of their own")
         if len(labellers) > 1 and adjudicator is None:
             raise PlanError("labellers may disagree: name an adjudicator")
         self.audit, self.labellers, self.adjudicator = audit, tuple(labellers), adjudicator

@@ -118,7 +118,9 @@ class Note(Opinion):
         """Return codes, given by name or by their numbers among the known ones, and the step."""
         step, codes = answers.get("step", "").strip(), []
         if step and not step.isdecimal():
-            raise InputError(f"step is {step[:40]!r}; type the number of a step, or nothing")
+            raise InputError(
+                f"step is {step[:40]!r}; type the number of a step, or leave the field empty"
+            )
         for word in filter(None, map(str.strip, answers.get("codes", "").split(","))):
             place = read_place(word)
             codes.append(known[place - 1] if 0 < place <= len(known) else word)

@@ -196,8 +196,7 @@ class Queue:
         if self.split:
             if reviewer not in self.split:
                 raise InputError(
-                    f"the items are split among {len(self.split)} reviewers, and {reviewer} is "
-                    "none of them"
+                    f"{reviewer} is not one of the {len(self.split)} reviewers who share the items"
                 )
             blocks = np.array_split(np.arange(len(mine)), len(self.split))
             order = self._shuffle(mine, "review split")

@@ -69,7 +69,7 @@ class Store:
             If decisions were made under other settings, or the store does not add up.
         """
         if not queue.items:
-            raise InputError("there is nothing to review: no response was routed to a person")
+            raise InputError("no response was routed to a person, so the review is empty")
         events = self._events()
         last = next((event for event in reversed(events) if event.kind == SEALED), None)
         if last is not None and last.body["queue"] == queue.hash:

@@ -69,7 +69,7 @@ def write(items: Sequence[Item], path: str | Path, format: Format) -> list[Path]
     """
     place = Path(path)
     if not items:
-        raise InputError("there is nothing left to decide, so no sheet was written")
+        raise InputError("all items are decided, so no sheet was written")
     if format == "labelstudio":
         config = place.with_name(place.stem + "-config.xml")
         write_text(config, read_beside(__file__, "label_studio.xml"))
@@ -145,7 +145,7 @@ def _require_same_text(row: Mapping[str, object], item: Item, where: str) -> Non
         text_read = normalize(_get_text(row, name, where))
         if text_read not in (text, escape_cell(text)):
             raise InputError(
-                f"{where}: {name} is not what item {item.id[:12]} showed; change only the answers"
+                f"{where}: {name} of item {item.id[:12]} was changed; change only the answers"
             )
 
 

@@ -131,9 +131,8 @@ class Claim:
         anywhere = plan.claim == "literal" or not guaranteed
         if plan.claim == "population" and pool.embedded:
             raise PlanError(
-                "the claim population holds for policies that know no more of a case than its "
-                "groups: leave the embedding out, or choose the claim declared-groups, which "
-                "speaks of these cases alone"
+                "under the claim population a policy may know only the groups of a case: leave the "
+                "embedding out, or choose the claim declared-groups"
             )
         # epsilon bounds how small a declared group may be, as in the paper's definition of a
         # failure mode
@@ -191,8 +190,7 @@ class Claim:
             if not (self.anywhere if query.group is None else self.conditional):
                 raise PlanError(
                     f"the policy {policy} named a set of cases; under the claim "
-                    f"{self.plan.claim} a draw is made from a whole declared group, or "
-                    "nothing would be known of any group"
+                    f"{self.plan.claim} it has to name a declared group"
                 )
             items = np.asarray(query.items, dtype=np.bool_)
             if items.shape != available.shape or np.any(items & ~eligible):

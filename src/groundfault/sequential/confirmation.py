@@ -42,7 +42,7 @@ def require_plan(case: PreparedAudit) -> None:
     """Raise `PlanError` where the plan of an audit cannot be confirmed label by label."""
     if case.judge.confirmation == "none":
         raise PlanError(
-            f"the judge {case.judge.name} holds nothing out; take one that does, such as janus"
+            f"the judge {case.judge.name} has no holdout; take one that has, such as janus"
         )
     if case.plan.effect != "risk_difference":
         raise PlanError(

@@ -196,7 +196,7 @@ class RecordedSession(LabelSession[T]):
         self.catch_up()
         step = self.labelled
         if not step:
-            raise InputError("no label was given yet, so none can be taken back")
+            raise InputError("there is no label yet to take back")
         self._write(self.kinds.undone, {"step": step})
         if self.labelled >= step:
             raise LedgerError(f"another process gave a label after query {step}; it stands")
@@ -231,7 +231,7 @@ class RecordedSession(LabelSession[T]):
         """Raise `InputError` unless this is the query that waits for its score."""
         if not isinstance(query, Query) or query.audit != self.seal:
             raise InputError(
-                "this query is of another audit, or of none: tell takes what ask returned"
+                "this query is not of this audit: tell takes the query that ask returned"
             )
         due = self.open_query
         if (earlier := self._find_score(query.step)) is not None:

@@ -176,8 +176,8 @@ class SequentialPlan:
             )
         if self.sampling == "paper" and self.claim == "population":
             raise PlanError(
-                'sampling="paper" says nothing of the population that the cases were drawn from; '
-                "leave claim out"
+                'sampling="paper" speaks of these cases, and not of their population; leave claim '
+                "out"
             )
 
     def _check_numbers(self) -> None:
@@ -199,9 +199,7 @@ class SequentialPlan:
                 'claim="rates" asks again without end: set budget, the most answers to score'
             )
         if self.budget is not None and self.budget <= self.warm_up:
-            raise PlanError(
-                f"budget={self.budget} leaves nothing to test after warm_up={self.warm_up}"
-            )
+            raise PlanError(f"budget={self.budget} has to be larger than warm_up={self.warm_up}")
         for name, mean in (self.prior or {}).items():
             if not (is_number(mean) and 0 <= mean < self.threshold):
                 raise PlanError(

@@ -176,8 +176,8 @@ class AuditRecord:
                 settings = _list_differences(others[-1].body["plan"], header["plan"])
                 raise LedgerError(
                     f"the ledger {self.ledger.place} holds an audit of these cases with other "
-                    f"settings ({settings}), begun {others[-1].time}: go on with those, or say why "
-                    "you begin anew (reopen); the reason stays in the record"
+                    f"settings ({settings}), begun {others[-1].time}: go on with those, or give a "
+                    "reason to begin anew (reopen)"
                 )
             history = {"reason": reason or None, "before": len(others)}
             self.ledger.append(OPENED, {"audit": self.seal, **header, **history})

@@ -101,8 +101,8 @@ class Embedding:
         # a name of a hub; files in a folder may run as code when they are loaded
         if kind == SENTENCE and (not _HUB_NAME.fullmatch(model) or Path(model).exists()):
             raise InputError(
-                f"the embedding model {model!r} is a place on a disk, and none is loaded because a "
-                "file names it; fit the slices again with it"
+                f"the file names an embedding model on a disk, {model!r}, which is not loaded; fit "
+                "the slices again with it"
             )
         if kind not in (TFIDF, SENTENCE):
             raise InputError(f"not a fitted embedding: there is no {kind!r}")

@@ -191,7 +191,9 @@ def spend_holdout(bench: OpenedReport, rules: Sequence[str], seal: str, reason: 
     report, state = bench.audited, bench.state
     assert state is not None
     if not state.holds_out:
-        raise PlanError("the judge of this report holds nothing out, so there is nothing to open")
+        raise PlanError(
+            "the judge of this report has no holdout to open; audit again with --judge split-holm"
+        )
     if bench.ledger is None:
         raise LedgerError("without a ledger no holdout is opened here: start without --no-ledger")
     if not reason.strip():

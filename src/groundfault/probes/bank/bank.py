@@ -133,7 +133,9 @@ class Task:
             Naming ``where``.
         """
         if "answer" in table and not has_key:
-            raise InputError(f"{where} has an answer, and its bank none: take out keys = false")
+            raise InputError(
+                f"{where} has an answer, but the bank says keys = false: take one of them out"
+            )
         if "answer" not in table and has_key:
             raise InputError(f'{where}: answer is missing; write answer = "..."')
         # the place says which task it is
@@ -182,8 +184,8 @@ class Bank:
             ids.add(task.id)
             if bool(task.answer) != self.has_keys:
                 raise InputError(
-                    f"the bank {self.name!r} has answers to some tasks and none to {task.id!r}, or "
-                    "the reverse: give all of them, or none"
+                    f"the bank {self.name!r} has answers to some tasks only ({task.id!r} differs): "
+                    "give all answers, or leave all out"
                 )
 
     @property

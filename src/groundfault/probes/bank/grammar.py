@@ -80,8 +80,7 @@ class ComponentGroup:
         unknown = [word for word in self.keeps if word not in KEEPS]
         if unknown:
             raise InputError(
-                f"the group {self.name!r} keeps {unknown[0]!r}; what can be kept is "
-                f"{', '.join(KEEPS)}"
+                f"the group {self.name!r} keeps {unknown[0]!r}; it can keep {', '.join(KEEPS)}"
             )
 
     @property
@@ -137,7 +136,7 @@ class Grammar:
         if sorted(places) != sorted(needed):
             braces = ", ".join(f"{{{name}}}" for name in needed)
             raise InputError(
-                f"{where}: the layout must hold {braces}, each once, and nothing else in braces"
+                f"{where}: the layout must hold {braces}, each once, and no other braces"
             )
         if isinstance(self.longest, bool) or not isinstance(self.longest, int) or self.longest < 1:
             raise InputError(f"{where}: longest must be a whole number of characters, at least 1")

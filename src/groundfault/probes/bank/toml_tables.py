@@ -65,9 +65,7 @@ def require_known(table: Mapping[str, object], names: Collection[str], where: st
     """Raise `InputError` for an unknown key, which may be a misspelt one."""
     strange = [key for key in table if key not in names]
     if strange:
-        raise InputError(
-            f"{where}: there is no {strange[0]!r}; what there can be is {', '.join(names)}"
-        )
+        raise InputError(f"{where}: there is no {strange[0]!r}; name one of {', '.join(names)}")
 
 
 def convert(table: Mapping[str, object], form: type[T], where: str, of: str = "") -> T:

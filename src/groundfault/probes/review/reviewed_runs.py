@@ -165,7 +165,7 @@ class ReviewedRuns:
         if new_queue.hash != sealed.body["queue"]:
             raise LedgerError(
                 f"the rows in {self.runs.folder} are not those whose review was sealed; if the run "
-                "went on since, a reviewer's next session adds what is new"
+                "went on since, a reviewer's next session adds the new rows"
             )
         return new_queue
 
@@ -277,7 +277,7 @@ def _require_recorded(runs: Runs, manifest: str) -> None:
         record = hashlib.sha256(line + b"\n").hexdigest()
         if record not in hashes:
             raise LedgerError(
-                f"{place}, line {number} is not what the run recorded; take the file away and run "
+                f"{place}, line {number} was changed after the run; take the file away and run "
                 "again: answers on record are not asked for twice"
             )
         hashes.remove(record)

@@ -263,10 +263,9 @@ class PolicyRun:
             return {**self.names, "iteration": self.iteration, "record": sha}
         if self.sealed[self.iteration] != sha:
             raise LedgerError(
-                f"iteration {self.iteration} of {self.policy.name}, seed {self.seed} comes out "
-                f"otherwise than the ledger says: its answers in {CALLS} were changed, or another "
-                "version of groundfault or machine asked; go on with that one, or choose another "
-                "folder"
+                f"iteration {self.iteration} of {self.policy.name}, seed {self.seed} differs from "
+                f"the ledger: answers in {CALLS} changed, or another version or machine asked; "
+                "go on with that one, or choose another folder"
             )
         return None
 

@@ -185,7 +185,7 @@ class _Rounds:
         if failure := next(iter(lost), None):
             raise InputError(
                 f"{self.target.name} did not answer in iteration {number}: {failure.error}; "
-                "nothing of this iteration is spent: run again to go on"
+                "this iteration is not spent: run again to go on"
             )
         self._record_others(responses)
         return dict(zip((question.hash for question in questions), responses, strict=True))

@@ -186,7 +186,7 @@ async def save_label(request: Request) -> Response:
         if "undo" in fields:
             is_current, stage = await run_in_threadpool(desk.undo, number)
         elif number and not reply:
-            raise InputError("nothing is chosen: press y, n, u or g first")
+            raise InputError("no answer is chosen: press y, n, u or g first")
         else:
             is_current, stage = await run_in_threadpool(desk.label, number, reply)
         status, notice = 200, "" if is_current else _SCORED
