@@ -782,10 +782,10 @@ def test_telling_what_was_not_asked_is_refused():
     for forged, message in (
         (replace(query, step=2), "query 2 was not asked; query 1 waits"),
         (replace(query, id="c0001" if query.id != "c0001" else "c0002"), "query 1 asked for case"),
-        (replace(query, audit="0" * 64), "of another audit"),
-        (Query("in=g0", step=1, id=query.id), "of another audit"),
-        ("c0001", "of another audit"),
-        (pool_audit(blocks(), threshold=Q, seed=1).ask(), "of another audit"),
+        (replace(query, audit="0" * 64), "not of this audit"),
+        (Query("in=g0", step=1, id=query.id), "not of this audit"),
+        ("c0001", "not of this audit"),
+        (pool_audit(blocks(), threshold=Q, seed=1).ask(), "not of this audit"),
     ):
         with pytest.raises(InputError, match=message) as error:
             audit.tell(forged, 0)
