@@ -248,7 +248,7 @@ class Coding:
         return into or one.code
 
     def undo(self) -> str:
-        """Take back the last change of the codebook, and return its description."""
+        """Take back the last change of the codebook, and return the description."""
         return self.store.undo()
 
     def prompt(self, code: str) -> str:
@@ -464,7 +464,7 @@ class Coding:
         return tuple(checked)
 
     def errors(self, code: str, grades: str | ArrayLike) -> Evidence:
-        """Return the coded runs as evidence that fails where a judge errs, to audit it."""
+        """Return the coded runs as evidence that fails where a judge errs."""
         values = read_grades(self.evidence, grades)
         wrong = np.full(len(values), np.nan)
         for side in _SIDES:

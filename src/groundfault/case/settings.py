@@ -116,7 +116,7 @@ class CaseSettings(_CaseFile, frozen=True, kw_only=True):
 
     @property
     def confirmation_plan(self) -> Plan:
-        """Return the plan of the confirmation: every chosen mode is tested, whatever its size."""
+        """Return the plan of the confirmation: every chosen mode is tested, of any size."""
         alpha = self.share_alpha("confirm")
         return Plan(alpha=alpha, seed=self.seed, judge="split-holm", min_lift=0)
 

@@ -54,7 +54,7 @@ class CodingSettings:
     Codes
     -----
     define : CODE=TEXT
-        Say what a code means.
+        Define a code.
     rename : OLD=NEW
         Rename a code in all notes; an existing new name joins the two.
     suggest : HOW

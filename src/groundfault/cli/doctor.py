@@ -27,7 +27,7 @@ TEXTS = tomllib.loads(read_beside(__file__, "extras.toml"))
 def doctor() -> Result:
     """List installed extras, and the use of each.
 
-    It reads the installed packages and changes nothing. groundfault sends no telemetry.
+    It only reads the installed packages. groundfault sends no telemetry.
     """
     name = name_default() or f"off, by ${VARIABLE}"
     account = {

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What happened: one row per (example, model, repeat), with an outcome and example attributes.
+    """One row per (example, model, repeat), with an outcome and example attributes.
 
     Make one with `from_table`, `from_logs` or `from_frame`. Rows are sorted by their key.
 

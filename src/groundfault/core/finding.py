@@ -176,7 +176,7 @@ class Finding:
         Numbers on the discovery units and on all units. The discovery numbers are too optimistic
         for findings selected on them (winner's curse).
     holdout : Cell or None
-        Numbers on held-out units; None for judges that hold nothing out.
+        Numbers on held-out units; None for judges without a holdout.
     aliases : tuple of str
         Candidates that match the same units; with the prefix "not ", exactly the other units.
     representative : str or None

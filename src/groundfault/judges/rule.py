@@ -573,7 +573,7 @@ def _give_verdicts(
 
 
 def bounded_rate(judge: Judge) -> ErrorRate | None:
-    """Return the error rate that a judge says it bounds; None if it states no rate."""
+    """Return the error rate that a judge claims to bound; None without such a claim."""
     rate: ErrorRate | None = getattr(judge, "bounds", None)
     return rate
 
@@ -581,7 +581,7 @@ def bounded_rate(judge: Judge) -> ErrorRate | None:
 def find_bar(
     judge: Judge, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
 ) -> ConfirmationBar | None:
-    """Return a judge's bar for one true hypothesis among null ones; None if it states no bar."""
+    """Return a judge's bar for one true hypothesis among null ones; None without a bar."""
     method = getattr(judge, "find_bar", None)
     if method is None or not len(hypotheses):
         return None

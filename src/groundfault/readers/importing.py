@@ -342,7 +342,7 @@ def _find(
 
 
 def _explain(paths: Sequence[Path], candidates: dict[str, readers.Reader]) -> str:
-    """Return what a reader says of a file of its tool that holds no answers; empty if none does."""
+    """Return a reader's hint about a file of its tool without answers; empty without a hint."""
     able = [one for one in candidates.values() if isinstance(one, readers.Explains)]
     return next(filter(None, (one.explain(path) for path in paths for one in able)), "")
 

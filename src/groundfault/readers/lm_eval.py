@@ -280,7 +280,7 @@ class _Samples(Log):
 
     @cached_property
     def fallbacks(self) -> frozenset[str]:
-        """Return the answers that the task's filters return where they match nothing."""
+        """Return the answers that the task's filters return without a match."""
         filters = listing(dig(self.results.configs, self.task, "filter_list"))
         steps = [step for each in filters for step in listing(dig(each, "filter"))]
         own = (text(dig(step, "fallback")) for step in steps)
@@ -295,7 +295,7 @@ class _Samples(Log):
         return "none" if repeat == 0 else f"filter {repeat + 1}"
 
     def _is_per_document(self, metric: str, is_number: bool) -> bool:
-        """Return whether a metric is a number of each document; what is none is noted."""
+        """Return whether a metric is a number of each document; others are noted."""
         if metric != "bypass" and is_number:
             return True
         # metrics such as F1 leave a pair or list a row, from which the task's number is computed

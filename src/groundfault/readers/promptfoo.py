@@ -309,7 +309,7 @@ def _read_target(test: dict[str, object]) -> str | None:
 def _read_csv(path: Path) -> Iterator[_Row]:
     """Read the rows of the wide table, which has a row a test and columns a prompt and provider.
 
-    The variables come first; then, for each prompt and provider, the output and what is about it.
+    The variables come first; then, for each prompt and provider, the output and its columns.
     """
     check_lines(path)
     try:

@@ -360,7 +360,7 @@ def _make_wording_sections(summary: CaseSummary) -> Iterator[Section]:
 
 
 def _list_wording_gaps(summary: CaseSummary) -> Iterator[str]:
-    """List gaps: modes in other words, prompts and answers that nobody looked at."""
+    """List gaps: modes in other words, and prompts and answers without a look."""
     wordings, review = summary.wordings, summary.review
     if wordings is None:
         yield (

@@ -157,7 +157,7 @@ class RunItem(Item):
     Attributes
     ----------
     run : str
-        A hash that names the run and reveals nothing about it.
+        A hash that names the run, without a clue to its outcome.
     row : int
         In the evidence.
     read : callable

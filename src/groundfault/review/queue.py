@@ -123,7 +123,7 @@ class Queue:
     Attributes
     ----------
     items : tuple of Item
-        By their ids, which reveal nothing about them.
+        By their ids, which are hashes.
     seed : int
         Of every reviewer's order.
     reviewers : int

@@ -1,4 +1,4 @@
-"""Bets: the ways of turning scores into evidence against a null, and what each one assumes.
+"""Bets: the ways of turning scores into evidence against a null, and their assumptions.
 
 The null
     At each step, given everything before it, the expected score is at least the threshold (the
@@ -9,7 +9,7 @@ The guarantee, the same for every bet
     If the null holds, ``P(e >= 1/alpha at any step) <= alpha`` (Ville's inequality), whatever the
     stopping rule.
 
-What must be fixed beforehand
+Fixed beforehand
     The case, the threshold, every forecast and whether to stake are fixed before the score is seen,
     from the past alone. Scores lie in [0, 1]; they need be neither independent nor 0/1. The bet
     itself is chosen before the first score: trying several and keeping the best is not covered,

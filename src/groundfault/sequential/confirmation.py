@@ -100,7 +100,7 @@ ASKED, TOLD, UNDONE = "holdout_asked", "holdout_told", "holdout_undone"
 
 
 class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
-    """Confirms what survived a screen by labelling held-out units, one at a time.
+    """Confirms the survivors of a screen by labelling held-out units, one at a time.
 
     The judge screens candidates on the discovery units, as in `groundfault.audit`; no outcome of a
     held-out unit is read, or need be known. Each label then serves every survivor. One is confirmed
@@ -110,7 +110,7 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
     Parameters
     ----------
     evidence : Evidence
-        Of one model. What is held out may lack outcomes.
+        Of one model. Held-out units may lack outcomes.
     plan : Plan, optional
         Of a judge with a holdout and ``effect="risk_difference"``; ``auto`` is ``janus`` here,
         whose screen leaves the fewest candidates to buy labels for.
@@ -139,7 +139,7 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
         SHA-256 of plan, candidates, survivors, split, evidence and budget: fixed before the first
         held-out label.
     scores : list of (Query, float or None)
-        What was asked, and its score, in order.
+        Each query and its score, in order.
     opening : Opening, optional
         How often the holdout was opened, by the ledger. None without a ledger, and where nothing
         survived the screen: the holdout then stays closed.

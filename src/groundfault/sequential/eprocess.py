@@ -136,7 +136,7 @@ class EProcess:
             Expected score, for ``-pred`` bets; fixed before the score was seen, clipped where it
             leaves (0, 1).
         stake : bool or (N,) array of bool
-            Where false, the step counts but nothing is bet and nothing is learnt. Fixed before the
+            Where false, the step counts without a bet and without learning. Fixed before the
             score was seen.
 
         Raises

@@ -76,7 +76,7 @@ class Pool:
     """N cases without scores, and G declared groups of them.
 
     Make one with `from_table`, `from_evidence` or `from_arrays`. Cases are kept sorted by id and
-    groups by name, so nothing depends on the order in which they came.
+    groups by name, in any order.
 
     Attributes
     ----------

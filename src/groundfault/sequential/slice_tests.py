@@ -280,7 +280,7 @@ class SliceTest:
         """Return the mean loss of units that were bet on, high side minus low; NaN where a side has
         none.
 
-        Labels that were drawn for another slice say nothing of the mean of a whole side.
+        Labels that were drawn for another slice give no estimate of the mean of a whole side.
         """
         if not all(self.bet_counts):
             return float("nan")

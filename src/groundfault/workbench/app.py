@@ -75,7 +75,7 @@ def _go_to_first(request: Request) -> Response:
 
 
 def _make_shell(scope: Scope) -> Response:
-    """Return the page that asks for all others: it is the same for every report."""
+    """Return the page that asks for all others, the same for every report."""
     root = scope.get("root_path", "").rstrip("/")
     return HTMLResponse(load_templates().get_template("shell.html.j2").render(root=root))
 

@@ -156,7 +156,7 @@ def _are_same(one: str, other: str) -> bool:
 
 
 def _host_name(host: str) -> str:
-    """Return the name in a Host header, without its port."""
+    """Return the name in a Host header, without the port."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:

@@ -249,7 +249,7 @@ class ReviewDesk:
 
 @dataclass(frozen=True)
 class LiveStage:
-    """The state of a live audit, and its question.
+    """The state of a live audit, and the open question.
 
     Attributes
     ----------
@@ -329,7 +329,7 @@ class LiveDesk:
         return self.audit.plan.model or ", ".join(sources)
 
     def look(self, *, ask: bool = True) -> LiveStage:
-        """Return where it stands, labels from elsewhere among them.
+        """Return the present stage, with labels from elsewhere.
 
         Parameters
         ----------

@@ -92,7 +92,7 @@ class HoldoutState:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Return remarks on it, of a few words each."""
+        """Return remarks, of a few words each."""
         if not self.recorded:
             return ("nothing is recorded here",)
         remarks = [f"plan {self.seal[:8]}"]

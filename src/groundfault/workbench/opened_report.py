@@ -205,7 +205,7 @@ class OpenedReport:
         return self._state
 
     def forecast(self, case: Case) -> Forecast | None:
-        """Return the cost of confirming its modes; simulated again only after new labels."""
+        """Return the cost of confirming the modes; simulated again only after new labels."""
         from groundfault.case.simulation import forecast_confirmation
 
         summary = case.summarize()
@@ -379,7 +379,7 @@ def open_review(
 
 
 def open_record(ledger: str, seal: str = "") -> OpenedReport:
-    """Open the audit in a ledger, to watch it.
+    """Open the audit in a ledger, to watch.
 
     Raises
     ------

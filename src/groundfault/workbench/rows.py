@@ -88,7 +88,7 @@ class Rows:
 
     @cached_property
     def loss(self) -> NDArray[np.float64]:
-        """Return the loss of each row, NaN where it was not scored: shape (rows,)."""
+        """Return the loss of each row, NaN for unscored rows: shape (rows,)."""
         return np.asarray(self.evidence.loss.to_numpy(), dtype=np.float64)
 
     @cached_property
@@ -142,7 +142,7 @@ def load_rows(report: Report, folder: Path, place: Places | None = None) -> Rows
 
 
 def load_apart(report: Report, folder: Path, place: Places | None = None) -> Rows:
-    """Do what `load_rows` does in a process of its own, which ends with it.
+    """Load rows in a process of its own, which ends with `load_rows`.
 
     This process then never holds a held-out outcome, nor the memory that all rows take.
     """
@@ -155,7 +155,7 @@ def load_apart(report: Report, folder: Path, place: Places | None = None) -> Row
 
 
 def run_apart(deed: str, function: Callable[..., Value], *arguments: object) -> Value:
-    """Run a function in a process of its own and return its result.
+    """Run a function in a process of its own and return the result.
 
     Parameters
     ----------

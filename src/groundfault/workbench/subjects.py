@@ -97,7 +97,7 @@ class Subject:
         return Rule.parse(self.rule).columns if self.rule else ()
 
     def name_sides(self, *, is_single: bool) -> tuple[str, str, str]:
-        """Return the titles of its lists of examples: inside on either side, and outside.
+        """Return the titles of the lists of examples: inside on either side, and outside.
 
         Parameters
         ----------

@@ -59,7 +59,7 @@ class ComponentGroup:
     name : str
     options : tuple of Option
     keeps : tuple of str
-        What no option may change; of `KEEPS`.
+        The things that no option may change, of `KEEPS`.
 
     Raises
     ------

@@ -45,7 +45,7 @@ class Probe:
         return "|".join((self.task.id, *self.assignment))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a record keeps of it; `rebuild` needs no more."""
+        """Return the fields that a record keeps; `rebuild` needs no more."""
         return {
             "bank": self.bank,
             "grammar": self.grammar,

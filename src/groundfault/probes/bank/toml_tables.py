@@ -136,7 +136,7 @@ def write(path: Path, lines: list[str]) -> None:
 
 
 def pairs(table: Mapping[str, object]) -> list[str]:
-    """Return lines of ``key = value``; what is empty is left out."""
+    """Return lines of ``key = value``, without empty values."""
     return [
         f"{key} = {_value(value)}"
         for key, value in table.items()

@@ -164,7 +164,7 @@ def route(task: Task, response: str | Response, base: str | None = None) -> Rout
         A response that is an error of the service, or a refusal, is ``unanswered``: it is no
         mismatch.
     base : str, optional
-        What the response to the base wording was read as (`groundfault.core.equivalence.read`).
+        The answer to the base wording, as `groundfault.core.equivalence.read` reads it.
         Left out of a task without a key, the response is the one to the base wording: it matches if
         it can be read.
 

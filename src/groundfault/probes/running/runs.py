@@ -118,7 +118,7 @@ class ProbeRow:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> ProbeRow:
-        """Read what `to_dict` made."""
+        """Read a dict that `to_dict` made."""
         return msgspec.convert(data, cls)
 
 

@@ -34,7 +34,7 @@ class Query:
         The policy holds that their mean is below the threshold; only such rounds count in the
         auditor's test.
     stake : bool
-        Where false the case is labelled and learnt from, and nothing is bet on it.
+        Where false the case is labelled and learnt from, without a bet.
     forecast : float, optional
         Expected score, for ``-pred`` bets.
     step : int

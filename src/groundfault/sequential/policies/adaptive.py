@@ -69,7 +69,7 @@ def train(
     """Train ``members`` networks of each width, kept after each number of epochs.
 
     Networks of fewer epochs are an earlier stage of those with more: they start from the same
-    weights and see the same batches, so nothing is trained twice.
+    weights and see the same batches, so each is trained once.
 
     Parameters
     ----------

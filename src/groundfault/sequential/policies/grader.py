@@ -34,7 +34,7 @@ class Grader:
     Where no part gains more than the whole group does, for either verdict, the draw is from the
     whole group: only such draws count against the auditor's null, so that a sound model can pass.
 
-    Grades do nothing but choose where to look: however wrong, they leave the error rate alone."""
+    Grades choose where to look: wrong grades leave the error rate as it is."""
 
     name: ClassVar[str] = "grader"
     _features: Cache = field(default_factory=Cache, init=False, repr=False, compare=False)

@@ -274,7 +274,7 @@ def _pack(content: FileContent) -> Iterator[tuple[str, str]]:
 
 @cache
 def _load() -> tuple[Template, str, str]:
-    """Return the page, its style and its script."""
+    """Return the page, the style and the script."""
     environment = make_environment("groundfault.workbench.one_file")
     home = resources.files("groundfault.workbench")
     # the looks of a report, of its examples, and what only this page has

@@ -1,1 +1,1 @@
-"""One screen a file: its content, its addresses, its keys."""
+"""One screen a file: content, addresses and keys."""

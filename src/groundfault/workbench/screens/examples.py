@@ -175,7 +175,7 @@ RUNS = Screen(
 
 
 def show_comparison(request: Request) -> Response:
-    """Compare two models of the report, or the report with its baseline."""
+    """Compare two models of the report, or the report with the baseline."""
     bench, params = bench_of(request), request.query_params
     if bench.baseline is None or not ("since" in params or len(bench.audited.outcomes) < 2):
         overall = describe_overall(bench.audited)

@@ -43,7 +43,7 @@ _MAX_FINDINGS = 300
 
 
 def show_modes(request: Request) -> Response:
-    """Show the failure modes of the report, its findings, and its limits."""
+    """Show the failure modes of the report, the findings, and the limits."""
     report = bench_of(request).audited
     return show_page(
         request,
@@ -108,7 +108,7 @@ def concerns_instrument(report: Report, finding: Finding) -> bool:
 
 
 def edit_rule(request: Request) -> Response:
-    """Show a rule in a box, its conditions, and its counts."""
+    """Show a rule in a box, with conditions and counts."""
     bench = bench_of(request)
     text = request.query_params.get("rule", "").strip()
     content: dict[str, Any] = {"rule": text, "trouble": "", "cells": {}}

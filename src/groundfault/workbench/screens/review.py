@@ -40,7 +40,7 @@ def _review_of(request: Request) -> ReviewDesk:
 
 
 def show_review(request: Request) -> Response:
-    """Show the item on the desk, its three questions, and a key for each answer."""
+    """Show the item on the desk, the three questions, and a key for each answer."""
     desk = _review_of(request)
     return show_page(
         request,
@@ -242,7 +242,7 @@ def show_codes(request: Request) -> Response:
 
 
 async def change_codes(request: Request) -> Response:
-    """Make one change of the codebook, and show it."""
+    """Make one change of the codebook, and show the codebook."""
     fields = await read_form(request)
     await run_in_threadpool(_change, *_coding_of(request), fields)
     return show_codes(request)
