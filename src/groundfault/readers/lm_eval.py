@@ -340,15 +340,7 @@ def _make_table(columns: _Columns, model: str, task: str, position: int) -> _Tab
     """Return a row for each score, and the names of the measured columns."""
     docs = columns["doc"]
     rows = np.repeat(np.arange(len(docs)), columns["scores"])
-    values: Sequence[object] = columns["value"]
-    statuses: Sequence[str] = [Status.SCORED] * len(values)
-    is_lost = np.array(columns["is_lost"])[rows].tolist()
-    if any(is_lost) or set(map(type, values)) != {float} or not isfinite(sum(columns["value"])):
-        scores = [
-            (None, Status.UNPARSED) if no_answer else settle(value)
-            for value, no_answer in zip(values, is_lost, strict=True)
-        ]
-        values, statuses = zip(*scores, strict=True)
+    values, statuses = _settle_scores(columns["value"], np.array(columns["is_lost"])[rows].tolist())
     own = {"scorer": columns["scorer"], "value": values, "status": statuses}
     same = {"model": model, "task": task, "epoch": 1}
     cells = {name: [value] * len(docs) for name, value in same.items()}
@@ -360,8 +352,22 @@ def _make_table(columns: _Columns, model: str, task: str, position: int) -> _Tab
     return make_table(cells, docs, measured, rows, own | _choose(columns, rows))
 
 
+def _settle_scores(
+    values: list[Any], is_lost: list[bool]
+) -> tuple[Sequence[object], Sequence[str]]:
+    """Return the outcome and the status of each score."""
+    if not any(is_lost) and set(map(type, values)) == {float} and isfinite(sum(values)):
+        return values, [Status.SCORED] * len(values)
+    scores = [
+        (None, Status.UNPARSED) if no_answer else settle(value)
+        for value, no_answer in zip(values, is_lost, strict=True)
+    ]
+    outcomes, statuses = zip(*scores, strict=True)
+    return outcomes, statuses
+
+
 def _choose(columns: _Columns, rows: _Array) -> JsonObject:
-    """Return the choice by each score with its log-likelihood, and its share by softmax."""
+    """Return the choice by each score, with log-likelihood and share."""
     sizes, logs = np.array(columns["choices"]), np.array(columns["log"], dtype=float)
     starts = np.cumsum(sizes) - sizes
     picks = _find_tops(logs, starts, sizes)[rows]
@@ -369,18 +375,24 @@ def _choose(columns: _Columns, rows: _Array) -> JsonObject:
     if is_norm.any():  # acc_norm divides by the characters of a choice
         lengths = [len(word) - (word[:1] == " ") or 1 for word in columns["word"]]
         picks = np.where(is_norm, _find_tops(logs / lengths, starts, sizes)[rows], picks)
+    shares = _compute_shares(logs, starts, sizes)
+    return {
+        "answer": make_series("answer", columns["label"], pl.String)[picks],
+        "logprob": pl.Series(logs[picks], nan_to_null=True),
+        "confidence": pl.Series(shares[picks], nan_to_null=True),
+    }
+
+
+def _compute_shares(logs: _Array, starts: _Array, sizes: _Array) -> _Array:
+    """Return each choice's probability among those of the sample, by softmax."""
     top = np.repeat(np.maximum.reduceat(logs, starts), sizes)
     # the largest is subtracted: exp(-800), a usual sum over an answer, is 0 in floating point
     with np.errstate(invalid="ignore"):
         weights = list(map(exp, np.where(np.isfinite(top), logs - top, nan).tolist()))
     # Python's exponential and sum: the last digit of NumPy's depends on the processor
-    ends = map(slice, starts.tolist(), (starts + sizes).tolist())
-    sums = np.array(list(map(sum, map(weights.__getitem__, ends))))
-    return {
-        "answer": make_series("answer", columns["label"], pl.String)[picks],
-        "logprob": pl.Series(logs[picks], nan_to_null=True),
-        "confidence": pl.Series(np.array(weights)[picks] / sums[rows], nan_to_null=True),
-    }
+    samples = map(slice, starts.tolist(), (starts + sizes).tolist())
+    sums = [sum(weights[own]) for own in samples]
+    return np.asarray(np.array(weights) / np.repeat(sums, sizes))
 
 
 def _find_tops(scores: _Array, starts: _Array, sizes: _Array) -> _Array:
@@ -391,7 +403,7 @@ def _find_tops(scores: _Array, starts: _Array, sizes: _Array) -> _Array:
 
 
 def _read_choices(rows: _Rows) -> dict[str, list[object]] | None:
-    """Return columns of multiple choice, none of rows that are none; None where only some are."""
+    """Return columns of multiple choice; empty for other rows, None where rows differ in kind."""
     responses = [listing(row.get("filtered_resps")) for row in rows]
     several = [len(each) > 1 for each in responses]
     if not any(several):
@@ -409,25 +421,37 @@ def _read_choices(rows: _Rows) -> dict[str, list[object]] | None:
     # with an empty context is no choice
     if "" in contexts and (asks := [context != "" for context in contexts]).count(True):
         words, logs = list(compress(words, asks)), list(compress(logs, asks))
-        ends = sizes = [len(logs)]
+        sizes = [len(logs)]
         if len(rows) > 1 or len(logs) < 2:
             return mixed
-    stripped = list(map(str.strip, words))
-    own = [stripped[end - size : end] for end, size in zip(ends, sizes, strict=True)]
-    # one continuation after several contexts, as in Winogrande: only numbers are distinct
-    own = [
-        each if len(set(each)) == size else list(map(str, range(size)))
-        for each, size in zip(own, sizes, strict=True)
-    ]
-    # where the target is the number of a choice, the choice's text
-    targets = [
-        each[int(t)] if t and t.isdecimal() and len(t) < 6 and int(t) < len(each) else t
-        for each, t in zip(own, [text(row.get("target")) for row in rows], strict=True)
-    ]
+    own = _name_choices(words, sizes)
+    targets = [_find_target(row, each) for row, each in zip(rows, own, strict=True)]
     blank: list[Any] = [None] * len(rows)
     about = {"prompt": prompts, "target": targets, "response": blank, "parsed": blank}
     about |= {"is_lost": [False] * len(rows), "label": list(chain.from_iterable(own))}
     return {**about, "choices": sizes, "word": words, "log": logs}
+
+
+def _name_choices(words: list[str], sizes: list[int]) -> list[list[str]]:
+    """Return the choices of each row by their words, or by numbers where two words are the same.
+
+    Winogrande has one continuation after several contexts.
+    """
+    stripped = map(str.strip, words)
+    choices = [list(islice(stripped, size)) for size in sizes]
+    return [
+        each if len(set(each)) == len(each) else list(map(str, range(len(each))))
+        for each in choices
+    ]
+
+
+def _find_target(row: JsonObject, choices: list[str]) -> str | None:
+    """Return the target of a row; where it is the number of a choice, the choice."""
+    target = text(row.get("target"))
+    # no task has 100,000 choices: longer digits are an answer, and may be too long for int
+    if target and target.isdecimal() and len(target) < 6 and int(target) < len(choices):
+        return choices[int(target)]
+    return target
 
 
 def _list_logs(pairs: list[object]) -> list[float] | None:
