@@ -148,7 +148,7 @@ def _open(model: str) -> models.Target:
 
 def _ask(model: str | models.Target, questions: list[Question]) -> list[str]:
     target = _open(model) if isinstance(model, str) else model
-    replies = {}
+    replies: dict[int, models.Response] = {}
     # a batch takes as long as its longest answer
     for tokens in (_TOKENS, _LONG_TOKENS):
         part = [place for place, each in enumerate(questions) if each.max_tokens == tokens]
