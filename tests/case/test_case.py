@@ -173,7 +173,7 @@ def test_a_planted_mode_is_confirmed_on_fresh_labels(labelled: Path) -> None:
     assert "at most 4%" in page
     assert "at most 1% by answers" in page
     assert "at most 10%" in page
-    assert f"{80 - summary.labelled} fresh units never labelled" in page
+    assert f"{80 - summary.labelled} fresh examples never labelled" in page
 
 
 def test_one_ledger_holds_it_all_and_counts_one_look_of_each_part(labelled: Path) -> None:

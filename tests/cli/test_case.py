@@ -37,7 +37,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *("--ignore", "ask", "--ignore", "key"),
     )
     assert begun.exit_code == 0, begun.output
-    assert "80 units to audit, 80 fresh (kept apart)" in begun.output
+    assert "80 examples to audit, 80 fresh (kept apart)" in begun.output
     first = " ".join(run("case", "status", place / "case").output.split())
     assert f"groundfault audit --case {place / 'case'} costs no label" in first
     audited = run("audit", "--case", place / "case")

@@ -79,7 +79,7 @@ def test_it_is_short_for_one_model_and_for_ten(models: int) -> None:
     start = next(i for i, line in enumerate(lines) if "topic is refund" in line)
     assert start <= 12
     assert len(" ".join(lines[:start]).split()) <= 80
-    assert len(lines) <= 16
+    assert len(lines) <= 17
     # what was read, what was left out, the rate, an example, trust, what next
     text = " ".join(" ".join(lines).split())
     for part in (

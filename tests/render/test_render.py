@@ -463,7 +463,7 @@ def test_check_is_shown_with_what_can_never_be_confirmed() -> None:
     stream = io.StringIO()
     show(make_check_page(found), Console(file=stream, width=80))
     said = stream.getvalue()
-    assert "30 of 31 candidates could be confirmed" in said
+    assert "30 of 31 simple rules can be tested" in said
     assert "and 10 more" in said
     assert f"{100 * found.summary.minimum_detectable_lift:.3g} points in 30%" in " ".join(
         said.split()
@@ -477,11 +477,11 @@ def test_check_is_shown_with_what_can_never_be_confirmed() -> None:
 @pytest.mark.parametrize(
     ("judge", "title", "units"),
     [
-        ("max-t", "before anything is tested", "80 units, nothing held out; failure rate 50%"),
+        ("max-t", "before anything is tested", "80 examples, none held out; failure rate 50%"),
         (
             "split-holm",
             "before the holdout is opened",
-            "80 units (40 discovery, 40 holdout); discovery",
+            "80 examples (40 discovery, 40 holdout); discovery",
         ),
     ],
 )

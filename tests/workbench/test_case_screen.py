@@ -47,7 +47,7 @@ def test_before_the_audit_it_is_sealed_and_no_outcome_is_there(case: Case) -> No
     assert f"plan {case.settings.seal[:8]}" in html
     assert "no outcome was looked at" in html
     assert f"<code>groundfault audit --case {case.folder}</code> costs no label" in html
-    assert f"{case.settings.fresh_units} fresh units kept apart" in html
+    assert f"{case.settings.fresh_units} fresh examples kept apart" in html
     assert ">lang, n_words, prompt, target<" in html
     # an option of a command is named with its command
     assert "groundfault case new takes options" in html
@@ -73,7 +73,7 @@ def test_after_the_audit_it_has_the_screens_of_its_report(audited: Case) -> None
     html = client.get("/case").text
     assert "Sealed" not in html
     assert "<strong>Audited</strong>" in html
-    assert f"{audited.settings.fresh_units} fresh units kept apart" in html
+    assert f"{audited.settings.fresh_units} fresh examples kept apart" in html
     assert html.count(str(escape(report.modes[0].rule))) == 1
     # simulated once while nothing new is known
     assert bench.forecast(audited) is bench.forecast(Case(audited.folder)) is not None
@@ -112,7 +112,7 @@ def test_a_case_is_looked_at_before_and_after_its_audit(browser: Browser, tmp_pa
     with serve_in_thread(open_case(case.folder)) as home, Watch(browser, home) as page:
         page.goto(home)
         expect(page.locator("#state strong")).to_have_text("Sealed")
-        expect(page.locator("h1")).to_have_text("Nothing was looked at yet")
+        expect(page.locator("h1")).to_have_text("No audit yet")
         expect(page.get_by_role("link", name="Examples", exact=True)).to_have_count(0)
     case.audit()
     bench = replace(open_case(case.folder), apart=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -57,6 +57,8 @@ class CheckSummary(Preview, frozen=True, kw_only=True):
         Rows of each status.
     columns : tuple of ColumnStage
         The part of each column, in the order of the table.
+    unit : {"example", "group"}
+        What is counted: groups of dependent examples, where a column names them.
     """
 
     schema_version: int = 1
@@ -72,6 +74,7 @@ class CheckSummary(Preview, frozen=True, kw_only=True):
     power: DetectableLifts
     statuses: dict[str, int]
     columns: tuple[ColumnStage, ...] = ()
+    unit: Literal["example", "group"] = "example"
 
 
 class Prospect(Struct, frozen=True):
@@ -197,6 +200,7 @@ def check(
         ),
         statuses={str(status): n for status, n in audit.evidence.status_counts.items()},
         columns=audit.stages,
+        unit="group" if audit.evidence.roles.group else "example",
     )
     return Check(prospects, summary, audit.library)
 

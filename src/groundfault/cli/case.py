@@ -78,7 +78,7 @@ def new(
     settings = call(Case.create, options, folder, evidence).settings
     return Result(
         [
-            f"{settings.audit_units:,} units to audit, {settings.fresh_units:,} fresh "
+            f"{settings.audit_units:,} examples to audit, {settings.fresh_units:,} fresh "
             f"({settings.freshness})"
         ],
         then=("audit", "--case", folder),

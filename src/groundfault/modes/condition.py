@@ -188,7 +188,7 @@ class Numbers:
 def read_number(values: pl.Series, columns: int) -> Iterator[Condition]:
     """Yield conditions on a column of numbers, given the number of columns.
 
-    Conditions of one grain are in the order of preference: "is 0" comes before "is at most 0",
+    Conditions of one grain are in the order of preference: "is 0" comes before "is 0 or less",
     which may match the same units.
     """
     numbers = values.cast(pl.Float64)
@@ -288,7 +288,7 @@ class _WholeNumbers:
         elif math.isinf(high):
             rule, words, cost = f"{column} >= {low:.0f}", f"is {low:.0f} or more", 0.0
         elif math.isinf(low):
-            rule, words, cost = f"{column} <= {high:.0f}", f"is at most {high:.0f}", 0.0
+            rule, words, cost = f"{column} <= {high:.0f}", f"is {high:.0f} or less", 0.0
         else:
             rule = f"{column} BETWEEN {low:.0f} AND {high:.0f}"
             words, cost = f"is {low:.0f} to {high:.0f}", 1.0
@@ -315,7 +315,7 @@ class _RealNumbers:
             last = at == len(self.levels) - 1
             cut = repr(high) if last else _shorten(high, float(self.levels[at + 1]))
             parts.append(f"{column} <= {cut}")
-            words.append(f"at most {cut}")
+            words.append(f"at most {cut}" if words else f"{cut} or less")
         meaning, cost = f"{self.name} is {' and '.join(words)}", 0.5 * len(parts)
         rule, bounds = " AND ".join(parts), (low, high)
         return Condition(self.name, rule, meaning, cost, units, bounds=bounds, column=self.name)

@@ -173,7 +173,9 @@ class _Run:
                 status = base.status if base.status != Status.SCORED else Status.MISSING
                 yield base.rescore("", None, status)
         if keys and not names:
-            self.notes.append("no sample is scored")
+            self.notes.append(
+                "no sample is scored: score it (inspect score FILE), then read the new log"
+            )
         if groups:
             n_samples = len({sample_id for sample_id, _ in keys})
             self.notes.append(

@@ -47,7 +47,7 @@ _SELECTED = (
 _STANDINGS = {
     "confirmed": "confirmed on fresh labels",
     "open": "not confirmed: the labels so far do not decide",
-    "too few fresh rows": "cannot be confirmed: too few fresh units inside or outside",
+    "too few fresh rows": "cannot be confirmed: too few fresh examples inside or outside",
     "not chosen": "no label was bought for it",
 }
 _FRESH = {
@@ -77,9 +77,9 @@ def make_case_page(summary: CaseSummary) -> Page:
     sections = (
         Section("Failure modes", _describe_modes(summary), _list_modes(summary)),
         *_make_wording_sections(summary),
-        Section("What it cost", _describe_cost(summary), anchor="cost"),
+        Section("Cost", _describe_cost(summary), anchor="cost"),
         Section("How sure this is", _describe_levels(summary), anchor="levels"),
-        Section("What was never looked at", Bullets(tuple(_list_gaps(summary))), anchor="gaps"),
+        Section("Not looked at", Bullets(tuple(_list_gaps(summary))), anchor="gaps"),
         Section("Manifest", Remarks(hashes), anchor="manifest"),
     )
     return _make_page(summary, sections)
@@ -130,7 +130,7 @@ def _make_page(summary: CaseSummary, sections: tuple[Section, ...]) -> Page:
         ("Audited", words.count(settings.audit_units)),
         ("Fresh", words.count(settings.fresh_units)),
         ("Labels bought", words.count(summary.labelled)),
-        ("Level of the case", words.level(words.decimal(settings.alpha))),
+        ("Error level", words.level(words.decimal(settings.alpha))),
     )
     return Page(
         "case",
@@ -145,7 +145,7 @@ def _make_page(summary: CaseSummary, sections: tuple[Section, ...]) -> Page:
 def _write_verdict(summary: CaseSummary) -> str:
     modes, confirmed = len(summary.modes), len(summary.confirmed)
     if not summary.audited:
-        return "Nothing was looked at yet"
+        return "No audit yet"
     if not modes:
         return "No failure mode: nothing is claimed"
     found = f"{words.plural(modes, 'failure mode')} in the audit"
@@ -158,8 +158,8 @@ def _describe_modes(summary: CaseSummary) -> str:
     if not summary.audited:
         return "There was no audit yet."
     rate = words.rate(summary.error_rate)
-    units = words.count(summary.settings.audit_units)
-    head = f"{rate} of {units} audited units failed; {words.count(summary.rules)} rules could have"
+    size = words.plural(summary.settings.audit_units, "audited example")
+    head = f"{rate} of {size} failed; {words.count(summary.rules)} rules could have"
     if not summary.modes:
         return f"{head} been named, and none fails more often than chance allows."
     return f"{head} been named. {_SELECTED}"
@@ -181,7 +181,7 @@ def _list_modes(summary: CaseSummary) -> Iterator[Statements | Table]:
         Number("Labelled inside", lambda mode: mode.labelled_inside),
         Number("Outside", lambda mode: mode.labelled_outside),
         Number("E-value", lambda m: None if m.e_value is None else f"{m.e_value:.3g}"),
-        note=f"Difference: failure rate of fresh units inside minus outside, by {basis}. An "
+        note=f"Difference: failure rate of fresh examples inside minus outside, by {basis}. An "
         f"e-value of {bar:g} confirms; those here are adjusted for all modes that were chosen.",
     )
 
@@ -191,7 +191,7 @@ def _state(mode: LabelledMode) -> Statement:
     sentence = (
         f"In the audit {words.rate(mode.rate)} of {words.count(mode.n)} failed, against "
         f"{words.rate(mode.rate_outside)} elsewhere{where} ({messages.equal_p(mode.p)}); "
-        f"{words.plural(mode.fresh_inside, 'fresh unit')} inside; {_STANDINGS[mode.standing]}."
+        f"{words.plural(mode.fresh_inside, 'fresh example')} inside; {_STANDINGS[mode.standing]}."
     )
     whose = f" ({words.clean(mode.outcome)})" if mode.outcome else ""
     return Statement(f"Mode {mode.number}{whose}: {mode.meaning}", sentence, ((Code(mode.rule),),))
@@ -220,7 +220,7 @@ def _describe_levels(summary: CaseSummary) -> Iterator[str]:
     whole = words.level(words.decimal(settings.alpha))
     yield (
         f"The chance of any false statement in this case is at most {whole}, summed over steps. "
-        f"Audit: the chance of a false mode is at most {levels['audit']}, if units are "
+        f"Audit: the chance of a false mode is at most {levels['audit']}, if examples are "
         "independent. Confirmation: the chance of confirming a mode unrelated to failing is "
         f"at most {levels['confirm']}, for any choice of modes and whenever you stop, if the "
         f"audit could not use the fresh outcomes: {_FRESH[settings.freshness]}. Other words: the "
@@ -231,8 +231,8 @@ def _describe_levels(summary: CaseSummary) -> Iterator[str]:
     if settings.models:
         yield (
             "A mode is of one model, or of every model: then it is about the mean over all models, "
-            "and of each unit the answer of one of them, drawn by lot, is labelled. The level of "
-            "the confirmation is divided among the models by the number of their modes."
+            "and of each example the answer of one of them, drawn by lot, is labelled. The level "
+            "of the confirmation is divided among the models by the number of their modes."
         )
     yield _TRUST[settings.freshness]
 
@@ -251,7 +251,7 @@ def _list_gaps(summary: CaseSummary) -> Iterator[tuple[str]]:
 
 
 def _name_fresh(settings: CaseSettings) -> str:
-    return "fresh answer" if settings.models else "fresh unit"
+    return "fresh answer" if settings.models else "fresh example"
 
 
 def _describe_next(summary: CaseSummary, forecast: Forecast | None, case: Case) -> Iterator[Line]:
@@ -260,7 +260,7 @@ def _describe_next(summary: CaseSummary, forecast: Forecast | None, case: Case) 
         yield (
             Code(f"groundfault audit --case {folder}"),
             " costs no label; it names rules under which the "
-            f"{words.count(summary.settings.audit_units)} audited units fail more often.",
+            f"{words.count(summary.settings.audit_units)} audited examples fail more often.",
         )
         return
     if forecast is not None:
@@ -321,7 +321,7 @@ def describe_plan(plan: BudgetPlan, case: Case) -> Iterator[str]:
     )
     yield (
         f"{words.plural(plan.budget, 'label')} confirm {can} in at least {words.rate(POWER)} of up "
-        f"to {plan.runs} simulations in which units inside modes fail {inside}, and others at "
+        f"to {plan.runs} simulations in which examples inside modes fail {inside}, and others at "
         f"{rates}:"
     )
     for number, share in plan.powers.items():

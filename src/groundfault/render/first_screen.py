@@ -44,6 +44,8 @@ def list_first(outline: Outline, *, terminal: bool = False) -> Iterator[Content]
     yield notice(outline.instrument)
     # before failures that no rule explains, and after those that one does
     excluded = describe_excluded(outline)
+    if excluded and not outline.is_finding:
+        excluded += " To find smaller ones, add examples or test a rule you suspect (--candidate)."
     yield None if outline.is_finding else excluded
     sample = next((mode.sample for mode in report.modes if mode.sample), report.sample)
     if terminal and (search is None or search.matrix or not report.modes):
@@ -58,11 +60,12 @@ def list_first(outline: Outline, *, terminal: bool = False) -> Iterator[Content]
         asked = [finding for finding in report.findings if finding.name in own]
         confirmed = words.count(sum(finding.confirmed for finding in asked))
         yield f"Candidates asked for: {confirmed} of {words.count(len(asked))} confirmed."
+    yield small(name_unused(report.unused))
     yield small(describe_trust(outline, "--why" if terminal else WHY))
 
 
 def describe_reading(outline: Outline) -> str:
-    """Describe how outcomes were read, and which columns no rule names."""
+    """Describe how outcomes were read, and whose score counts."""
     report, parts = outline.report, []
     roles = report.manifest.roles
     if report.manifest.grading:
@@ -70,16 +73,17 @@ def describe_reading(outline: Outline) -> str:
     elif roles.outcome and not roles.positive_is_good and means_pass(roles.outcome) is None:
         name = words.clean(roles.outcome)
         parts.append(f"Read 1 in {name} as a failure; if it is a pass: --positive-is-good.")
-    if report.unused:
-        parts.append(f"Not used in rules: {'; '.join(_list_unused(report.unused))}.")
     return " ".join(filter(None, [*parts, describe_scorer(report)]))
 
 
-def _list_unused(unused: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield the columns that no rule names, by reason."""
-    for reason, columns in unused.items():
-        names = words.listing([words.clean(name) for name in columns], _MAX_UNUSED)
-        yield f"{names} ({reason.partition(',')[0]})"
+def name_unused(unused: Mapping[str, Sequence[str]]) -> str:
+    """Describe the columns that no rule names, by reason; empty if there are none."""
+    parts = (
+        f"{words.listing([words.clean(name) for name in columns], _MAX_UNUSED)} "
+        f"({reason.partition(',')[0]})"
+        for reason, columns in unused.items()
+    )
+    return f"Not used in rules: {'; '.join(parts)}." if unused else ""
 
 
 def describe_excluded(outline: Outline) -> str:

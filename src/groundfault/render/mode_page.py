@@ -136,7 +136,7 @@ def _tabulate_models(outline: ModeOutline, terminal: bool) -> Table:
     anchors = [f"mode-{row[-1 if terminal else -2]}" for row in rows]
     total = ("all", words.count(outline.report.n))
     such = () if terminal else ("",)
-    rows.append((*total, *(words.rate(rates[m]) for m in shown), words.NONE, *such))
+    rows.insert(0, (*total, *(words.rate(rates[m]) for m in shown), words.NONE, *such))
     hidden = len(matrix) - MAX_LISTED if terminal else 0
     left = [
         f"{len(models) - len(shown)} models between them" * (len(shown) < len(models)),
@@ -150,7 +150,7 @@ def _tabulate_models(outline: ModeOutline, terminal: bool) -> Table:
         f"than elsewhere; no mark: no such excess was shown, and the model may still fail{more}."
     )
     kinds = f"tn{'n' * len(shown)}n{'' if terminal else 't'}"
-    return make_table("Rules by model", kinds, heads, rows, note, (*anchors, ""))
+    return make_table("Rules by model", kinds, heads, rows, note, ("", *anchors))
 
 
 def _state(one: NumberedMode, full: float, terminal: bool) -> Statement:

@@ -51,21 +51,22 @@ def make_check_page(check: Check) -> Page:
     unfit = [p for p in check.prospects if p.reason]
     total = words.count(len(check.prospects))
     lifts = summary.power.minimum_detectable_lift.items()
-    by_prevalence = ", ".join(
-        f"{words.bare(lift)} in {words.level(float(share))} of the units" for share, lift in lifts
+    needs = words.listing(
+        [f"{words.bare(lift)} in {words.level(float(share))} of them" for share, lift in lifts]
     )
     power = words.level(summary.power.power)
     lead = (
         f"{units} {words.rate(summary.discovery_error_rate)}; judge {summary.judge}.",
-        f"Least difference found with {power} power: {by_prevalence or 'unknown'}.",
+        f"{power} of audits find a rule whose failure rate differs this much from that of the "
+        f"other {summary.unit}s: {needs or 'unknown'}.",
     )
-    verdict = f"{words.count(len(fit))} of {total} candidates could be confirmed"
+    verdict = f"{words.count(len(fit))} of {total} simple rules can be tested"
     prospects = tabulate(
-        "Could be confirmed",
+        "Can be tested",
         fit,
-        Words("Candidate", lambda p: words.name_candidate(p.name, p.outcome)),
-        Number("On", lambda p: p.on),
-        Number("Off", lambda p: p.off),
+        Words("Rule", lambda p: words.name_candidate(p.name, p.outcome)),
+        Number("Matches", lambda p: p.on),
+        Number("Others", lambda p: p.off),
         Number("Least difference", lambda p: words.bare(p.minimum_detectable_lift)),
         most=MAX_PROSPECTS,
     )
@@ -75,9 +76,9 @@ def make_check_page(check: Check) -> Page:
 
 def _describe_parts(summary: CheckSummary) -> tuple[str, str]:
     """Describe when a check is made, and its units; a judge may need no holdout."""
-    units = f"{words.count(summary.n)} units"
+    units = f"{words.count(summary.n)} {summary.unit}s"
     if not summary.n_holdout:
-        return "before anything is tested", f"{units}, nothing held out; failure rate"
+        return "before anything is tested", f"{units}, none held out; failure rate"
     discovery, holdout = words.count(summary.n_discovery), words.count(summary.n_holdout)
     units += f" ({discovery} discovery, {holdout} holdout)"
     return "before the holdout is opened", f"{units}; discovery failure rate"
@@ -106,10 +107,10 @@ def _tabulate_reasons(unfit: list[Prospect]) -> Table:
         name = words.name_candidate(prospect.name, prospect.outcome)
         reasons.setdefault(prospect.reason, []).append(name)
     return tabulate(
-        "Can never be confirmed here",
+        "Cannot be tested here",
         sorted(reasons.items(), key=lambda item: -len(item[1])),
         Words("Reason", lambda item: f"{item[0]} ({words.listing(item[1], MAX_NAMES)})"),
-        Number("Candidates", lambda item: len(item[1])),
+        Number("Rules", lambda item: len(item[1])),
     )
 
 

@@ -97,7 +97,7 @@ class HoldoutState:
             return ("nothing is recorded here",)
         remarks = [f"plan {self.seal[:8]}"]
         if self.fresh:
-            remarks.append(f"{plural(self.fresh, 'fresh unit')} kept apart")
+            remarks.append(f"{plural(self.fresh, 'fresh example')} kept apart")
         if self.sealed:
             return (*remarks, "no outcome was looked at")
         if self.openings:
