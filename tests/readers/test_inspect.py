@@ -138,7 +138,9 @@ def test_runs_that_were_not_finished_say_so(logs: Path) -> None:
     assert log.notes == ["no samples", "cancelled after 0 of 3 samples"]
     log, rows = read(logs / "2025-02-11T15-17-00-05-00_popularity_dPiJifoWeEQBrfWsAopzWr.eval")
     assert {r.status for r in rows} == {"missing"}
-    assert log.notes == ["no sample is scored"]
+    assert log.notes == [
+        "no sample is scored: score it (inspect score FILE), then read the new log"
+    ]
     log, rows = read(logs / "eee_data_cyse2_vuln_exploit_challenges.json")
     assert [(r.epoch, r.value, r.status) for r in rows] == [
         (1, 0.65, "scored"),
