@@ -392,21 +392,17 @@ def _leave_alone(
 
 
 def _merge_equal(literals: Iterable[Condition]) -> list[Condition]:
-    first: list[Condition] = []
-    places: dict[int, list[int]] = {}
+    # equal units have an equal sum of words; others with this sum take the next number
+    first: dict[tuple[int, int], Condition] = {}
     for one in literals:
-        bits = one.units.bits
-        # equal units have an equal sum of words
-        near = places.setdefault(int(bits.sum()), [])
-        place = next((i for i in near if np.array_equal(first[i].units.bits, bits)), len(first))
-        if place < len(first):
-            kept = first[place]
-            grain = min(kept.grain, one.grain)
-            first[place] = replace(kept, aliases=(*kept.aliases, one), grain=grain)
-        else:
-            near.append(place)
-            first.append(one)
-    return first
+        key = (int(one.units.bits.sum()), 0)
+        while key in first and not np.array_equal(first[key].units.bits, one.units.bits):
+            key = (key[0], key[1] + 1)
+        if key in first:
+            kept, grain = first[key], min(first[key].grain, one.grain)
+            one = replace(kept, aliases=(*kept.aliases, one), grain=grain)
+        first[key] = one
+    return list(first.values())
 
 
 def _read_column(

@@ -295,8 +295,6 @@ class LabelCounts:
 
     def name_reached(self, claimed: set[str]) -> list[str]:
         """Return the claimed groups that have reached the threshold; all groups, if all have."""
-        if not self.reached.any():
-            return []
         names = [self.claim.pool.groups[g] for g in np.flatnonzero(self.reached)]
         # all groups at the threshold makes every claim false, named or not
         return names if self.reached.all() else [name for name in names if name in claimed]
