@@ -119,7 +119,7 @@ def test_what_is_recorded_goes_on_reproduces_and_says_whose_it_is(
     assert "(every model)" in page
     assert "7 labels of 200 fresh answers" in page
     assert verify_case(case.folder).verdict == "reproduces"
-    with pytest.raises(InputError, match="another case"):
+    with pytest.raises(InputError, match="not of this case"):
         confirmation.tell(Query(id="q1", audit="other"), 1.0)
     with pytest.raises(PlanError, match="a probe asks one model"):
         case.probe(question="lang", target="form")

@@ -171,7 +171,7 @@ def test_the_board_counts_what_it_says(tmp_path: Path):
     assert all(str(row["false"]).endswith(" of 5") for row in rows.values())
     assert recall.columns.keys() == set(planted_worlds.WORLDS) - {"null"}
     assert [row.label for row in each.rows] == ["results"]
-    with pytest.raises(PlanError, match="has no holdout"):
+    with pytest.raises(PlanError, match="holds nothing out"):
         tables(tmp_path, "max-t", 5, finders=FEW)
 
 
