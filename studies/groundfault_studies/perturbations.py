@@ -53,7 +53,7 @@ def study(
     Parameters
     ----------
     model : str, optional
-        Model to ask, such as ``hf/smollm2``; left out, the recorded answers are read.
+        Model to ask, such as ``hf/smollm2``; left out, the questions whose answers are recorded.
     quick : bool
         Every third question.
     keep : path, optional
@@ -61,7 +61,15 @@ def study(
     progress : callable, optional
     """
     bank, grammar = make_bank()
-    tasks = [task.id for task in bank][EXAMPLES :: 3 if quick else 1]
+    tasks = [task.id for task in bank][EXAMPLES:]
+    if model is None:
+        recorded = _read_recorded()
+        tasks = [
+            id
+            for id in tasks
+            if all(probe.key in recorded for _, _, probe in list_probes(bank, grammar, id))
+        ]
+    tasks = tasks[:: 3 if quick else 1]
     parts = [tasks[start : start + _TASKS_A_PART] for start in range(0, len(tasks), _TASKS_A_PART)]
     name = model or "recorded"
     todo = {f"{name}, {part}, {bank.hash}, {grammar.hash}": (model, part) for part in parts}
@@ -111,7 +119,7 @@ def ask_tasks(
     Raises
     ------
     InputError
-        If the model does not answer, or an answer is not recorded.
+        If the model does not answer.
     """
     rows: Rows = []
     questions = []
@@ -122,7 +130,10 @@ def ask_tasks(
             rows.append({**about, "key": probe.key})
             tokens = _LONG_TOKENS if family == "format" else _TOKENS
             questions.append(_make_question(bank, grammar, probe, tokens))
-    replies = _read_recorded(rows) if model is None else _ask(model, questions)
+    if model is None:
+        replies = [_read_recorded()[row["key"]] for row in rows]
+    else:
+        replies = _ask(model, questions)
     for row, reply in zip(rows, replies, strict=True):
         task = bank[row["task"]]
         holds = re.search(rf"(?i)\b{re.escape(task.answer)}\b", reply) is not None
@@ -161,16 +172,16 @@ def _ask(model: str | models.Target, questions: list[Question]) -> list[str]:
     return [replies[place].text or "" for place in range(len(questions))]
 
 
-def _read_recorded(rows: Rows) -> list[str]:
+@cache
+def _read_recorded() -> dict[str, str]:
     table = pl.read_parquet(RECORDED)
-    answers = dict(zip(table["key"], table["response"], strict=True))
-    lacking = [row["key"] for row in rows if row["key"] not in answers]
-    if lacking:
-        raise InputError(f"the answer to {lacking[0]} is not recorded; name a model with --model")
-    return [answers[row["key"]] for row in rows]
+    return dict(zip(table["key"], table["response"], strict=True))
 
 
 def _is_wrong(row: Mapping[str, Any]) -> int | None:
+    # a reply in other words than the key's, such as "Rome is a nice place", is left to a person
+    if row["signal"] == "mismatch" and row["holds"]:
+        return None
     return {"match": 0, "mismatch": 1}.get(row["signal"])
 
 
@@ -187,8 +198,7 @@ def _pair(rows: Rows) -> dict[tuple[str, str], list[tuple[dict[str, Any], dict[s
 def _make_change_table(rows: Rows) -> PaperTable:
     columns: dict[str, tuple[str, Kind]] = {
         "prompts": ("prompts", "count"),
-        "unread": ("cannot be read", "count"),
-        "holds": ("wrong, but with the key", "count"),
+        "unread": ("left to a person", "count"),
         "before": ("right before", "rate"),
         "after": ("right after", "rate"),
         "lost": ("right, then wrong", "count"),
@@ -204,9 +214,10 @@ def _make_change_table(rows: Rows) -> PaperTable:
     ]
     note = (
         "Each prompt differs from the plain one in this change alone. Rates and the interval "
-        "(Agresti and Min, of pairs) are of pairs in which both replies can be read. The audit "
-        "compares a change with the other prompts of the same question, and holds an error level "
-        "of 10 % over all changes."
+        "(Agresti and Min, of pairs) are of pairs in which a machine can grade both replies. A "
+        "reply that cannot be read, or that has the key among other words, is left to a person. "
+        "The audit compares a change with the other prompts of the same question, and holds an "
+        "error level of 10 % over all changes."
     )
     return PaperTable("One change at a time", note, columns, tuple(lines))
 
@@ -222,7 +233,6 @@ def _summarize(pairs: list[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, 
     here: dict[str, Value] = {
         "prompts": len(pairs),
         "unread": sum(b is None for _, b in both),
-        "holds": sum(row["holds"] and _is_wrong(row) == 1 for _, row in pairs),
         "lost": lost,
         "won": won,
     }
@@ -235,8 +245,8 @@ def _summarize(pairs: list[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, 
     return here
 
 
-def _make_evidence(rows: Rows) -> Evidence:
-    """Return the replies that can be read, with the properties of their prompts."""
+def _make_evidence(rows: Rows, ignore: tuple[str, ...] = ()) -> Evidence:
+    """Return the replies that a machine can grade, with the properties of their prompts."""
     table = pl.DataFrame(
         [
             {
@@ -247,7 +257,7 @@ def _make_evidence(rows: Rows) -> Evidence:
             if (wrong := _is_wrong(row)) is not None
         ]
     )
-    return Evidence.from_table(table, id="key", outcome="wrong")
+    return Evidence.from_table(table, id="key", outcome="wrong", ignore=ignore)
 
 
 def _judge(rows: Rows) -> dict[tuple[str, str], str]:
@@ -256,11 +266,9 @@ def _judge(rows: Rows) -> dict[tuple[str, str], str]:
     candidates = [Candidate(_name(*each), f"change = '{each[1]}'") for each in changes]
     plan = Plan(within=("task",))
     report = groundfault.audit(_make_evidence(rows), plan, candidates, modes=False, ledger=False)
-    said = {
-        each.name: "confirmed" if each.verdict is Verdict.CONFIRMED else str(each.verdict)
-        for each in report.findings
-    }
-    return {each: said.get(_name(*each), "") for each in changes}
+    said = {Verdict.CONFIRMED: "confirmed", Verdict.UNTESTABLE: "too few"}
+    verdicts = {each.name: said.get(each.verdict, "not confirmed") for each in report.findings}
+    return {each: verdicts[_name(*each)] for each in changes}
 
 
 def _make_kind_table(rows: Rows) -> PaperTable:
@@ -268,7 +276,7 @@ def _make_kind_table(rows: Rows) -> PaperTable:
         "tasks": ("questions", "count"),
         "plain": ("right, plain", "rate"),
         "changed": ("right, changed", "rate"),
-        "unread": ("cannot be read", "count"),
+        "unread": ("left to a person", "count"),
     }
     lines = []
     for kind in dict.fromkeys(row["kind"] for row in rows):
@@ -279,7 +287,7 @@ def _make_kind_table(rows: Rows) -> PaperTable:
         here["changed"] = _share_right([row for row in part if row["family"] != PLAIN])
         here["unread"] = sum(_is_wrong(row) is None for row in part)
         lines.append(PaperRow(kind, here))
-    note = "Of the replies that can be read."
+    note = "Of the replies that a machine can grade."
     return PaperTable("Kinds of questions", note, columns, tuple(lines))
 
 
@@ -296,7 +304,7 @@ def _make_mode_table(rows: Rows) -> PaperTable:
     }
     right = {row["task"] for row in rows if row["family"] == PLAIN and _is_wrong(row) == 0}
     changed = [row for row in rows if row["family"] != PLAIN and row["task"] in right]
-    report = groundfault.audit(_make_evidence(changed), Plan(), ledger=False)
+    report = groundfault.audit(_make_evidence(changed, ("task",)), Plan(), ledger=False)
     lines = [
         PaperRow(mode.meaning, {"n": mode.n, "rate": mode.rate, "outside": mode.rate_outside})
         for mode in report.modes
@@ -306,13 +314,3 @@ def _make_mode_table(rows: Rows) -> PaperTable:
         "kind, family and change. Prompts of one question count as independent here."
     )
     return PaperTable("Failure modes", note, columns, tuple(lines))
-
-
-def record(keep: str | Path, out: str | Path = RECORDED) -> None:
-    """Write the answers of a finished study as the recorded ones."""
-    from groundfault_studies.resuming import read_parts
-
-    rows = [row for part in read_parts(Path(keep)).values() for row in part]
-    pl.DataFrame(rows).select("key", "response").unique("key", maintain_order=True).write_parquet(
-        out, compression="zstd"
-    )

@@ -66,3 +66,16 @@ def test_the_tables_name_the_change_that_breaks_answers() -> None:
     assert (curt["unread"], curt["lost"]) == (curt["prompts"], 0)
     (mode, *_) = study_of._make_mode_table(rows).rows
     assert "upper" in mode.label
+
+
+def test_recorded_answers_make_the_tables_without_a_model() -> None:
+    result = study_of.study()
+    changes, kinds, modes = result.tables
+    by_name = {row.label: row.here for row in changes.rows}
+    assert {label.split(":")[0] for label in by_name} == {*WORDINGS, *AROUND}
+    # a wrong answer that somebody "said at once" is the one that a small model gives
+    shortcut = by_name["distractor: shortcut"]
+    assert (shortcut["prompts"], shortcut["lost"], shortcut["verdict"]) == (20, 16, "confirmed")
+    assert any("shortcut" in row.label for row in modes.rows)
+    assert sum(row.here["tasks"] for row in kinds.rows) == 20 == result.settings["tasks"]
+    assert study_of.study(quick=True).settings["tasks"] == 7

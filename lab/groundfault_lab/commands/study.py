@@ -61,7 +61,8 @@ def _list_study_settings(
     models : NAMES
         For modes: collections, separated by commas; default all.
     model : NAME
-        For janus: model that answers generated packets, such as openai/gpt-4o-mini or hf/NAME.
+        For janus: model that answers generated packets, such as openai/gpt-4o-mini or hf/NAME; for
+        perturbations: model to ask, by default the recorded answers of a small chat model.
 
     Rule
     ----
@@ -108,12 +109,13 @@ def study(
     too), sequential, sequential-pool (policies beside the records of the reference), label-cost (of
     sequential audits, beside the paper's best), validity (of sequential audits), probe-policies,
     probe-networks (policies on two real networks), probes (the whole protocol against a scripted
-    model), modes (who names why real models and programs fail), mode-worlds (failure modes where
-    the truth is simulated), grader-labels (what a cheap grader saves), descriptions (by a language
-    model, with annotators that err), or attacks (worlds made to break promises). Without its data a
-    study shows the tables that need none, and the exit status is 2. It resumes where it stopped if
-    --out is the same; failure-scope, discover, sequential, sequential-pool and label-cost show
-    their tables so far on standard error.
+    model), perturbations (which changes of a question change a chat model's answer), modes (who
+    names why real models and programs fail), mode-worlds (failure modes where the truth is
+    simulated), grader-labels (what a cheap grader saves), descriptions (by a language model, with
+    annotators that err), or attacks (worlds made to break promises). Without its data a study shows
+    the tables that need none, and the exit status is 2. It resumes where it stopped if --out is the
+    same; failure-scope, discover, sequential, sequential-pool and label-cost show their tables so
+    far on standard error.
 
     \b
     groundfault lab study janus --out tables/
