@@ -21,6 +21,7 @@ def test_a_check_as_0_1_0_stored_it_is_written_again_but_for_what_is_new() -> No
     content = groundfault.check(evidence, Plan(judge="janus"), library, finders=[]).to_dict()
     expected = json.loads((STORED / "frozen" / "check.json").read_text(encoding="utf-8"))
     assert {use["column"]: use["stage"] for use in content.pop("columns")}
+    assert content.pop("unit") == "example"
     # what could be detected is computed for each judge now
     for each in (content, expected, *content["candidates"], *expected["candidates"]):
         assert 0 < each.pop("minimum_detectable_lift") < 1

@@ -32,7 +32,7 @@ NEW = {
     # a search had no bound by default, and ends long before it here
     "slices.json": ("searches", "chance", "max_parents"),
     # the least lifts are computed in another way since: by what the judge asks
-    "check.json": ("columns", "minimum_detectable_lift"),
+    "check.json": ("columns", "minimum_detectable_lift", "unit"),
 }
 """Keys that later versions add or compute anew, after which the rest is the same."""
 

@@ -267,7 +267,7 @@ def test_nested_json_is_taken_apart(desk: Path):
 def test_a_mapping_that_takes_failures_for_values_needs_a_scale(desk: Path):
     pl.DataFrame({"task": ["a", "b", "c"], "failed": [0, 1, 1]}).write_csv("a.csv")
     Path("map.toml").write_text('[columns]\nexample_id = "task"\nvalue = "failed"\n')
-    with pytest.raises(InputError, match=r"scale=\(0, 1\) .*pass, scale=\(1, 0\) .*failure"):
+    with pytest.raises(InputError, match=r"as if 1 were a failure.*scale=\(1, 0\).*scale=\(0, 1\)"):
         Evidence.from_logs("a.csv", map="map.toml")
     for scale, losses in (((0, 1), [1, 0, 0]), ((1, 0), [0, 1, 1])):
         evidence = Evidence.from_logs("a.csv", map="map.toml", scale=scale)

@@ -134,7 +134,7 @@ def test_parts_are_for_the_claim_about_these_cases_alone() -> None:
 
     plain = Pool.from_arrays([f"{i:03d}" for i in range(200)], {"group": GROUPS})
     for claim, choose, message in (
-        ("population", name_part, "a whole declared group"),
+        ("population", name_part, "has to name a declared group"),
         ("declared-groups", name_others, "not on offer"),
     ):
         plan = SequentialPlan(threshold=0.8, claim=claim, policy="part", seed=0)  # type: ignore[arg-type]

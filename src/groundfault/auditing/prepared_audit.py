@@ -401,7 +401,9 @@ def tabulate_units(
             .agg(pl.col(columns).n_unique())
         )
         varying = tuple(name for name in columns if ranges[name].max() != 1)
-    return evidence.take_units(frame.drop(varying)), varying
+    if (np.diff(evidence.unit_index) != 1).any():  # else a copy, of .3 s for a million rows
+        frame = frame[np.unique(evidence.unit_index, return_index=True)[1]]
+    return frame.drop(varying), varying
 
 
 def number_strata(evidence: Evidence, within: Sequence[str], sizes: Ints | None) -> Ints | None:

@@ -373,8 +373,9 @@ def make_record(results: AuditResults, findings: Sequence[Finding]) -> UnitRecor
     # a mode may be a candidate that reads a fitted column
     columns = {column for mode in results.named.modes for column in mode.columns}
     fitted = [c for c in audit.library if c.fitted_column and c.fitted_column.name in columns]
-    rows = add_fitted_columns(audit.evidence.frame, fitted).select(sorted(columns))
-    table = audit.evidence.take_units(rows)
+    table = add_fitted_columns(audit.evidence.frame, fitted).select(sorted(columns))
+    if table.width:
+        table = table[np.unique(audit.evidence.unit_index, return_index=True)[1]]
     return UnitRecord(
         names=_encode(np.frombuffer(digests, dtype="<u8")[::4]),
         losses={

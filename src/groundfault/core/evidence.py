@@ -331,12 +331,6 @@ class Evidence:
         """Return the number of independent units."""
         return int(self.unit_index.max(initial=-1)) + 1
 
-    def take_units(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return the first of these rows, one for each of the table, of each unit."""
-        if (np.diff(self.unit_index) == 1).all():
-            return rows
-        return rows[np.unique(self.unit_index, return_index=True)[1]]
-
     def without_clusters(self) -> Evidence:
         """Return the same rows, each example a unit of its own."""
         return replace(self, clusters=None)
