@@ -267,7 +267,11 @@ def _judge(rows: Rows) -> dict[tuple[str, str], str]:
     plan = Plan(within=("task",))
     report = groundfault.audit(_make_evidence(rows), plan, candidates, modes=False, ledger=False)
     said = {Verdict.CONFIRMED: "confirmed", Verdict.UNTESTABLE: "too few"}
-    verdicts = {each.name: said.get(each.verdict, "not confirmed") for each in report.findings}
+    # a change may also be confirmed to fail less often than the other prompts
+    verdicts = {
+        each.name: "not confirmed" if each.is_less_frequent else said.get(each.verdict, "not confirmed")
+        for each in report.findings
+    }
     return {each: verdicts[_name(*each)] for each in changes}
 
 

@@ -130,11 +130,14 @@ def select_stored(todo: Mapping[str, tuple[Any, ...]], keep: Path | None) -> Row
     Raises
     ------
     PlanError
-        If there is no file to read.
+        If there is no file to read, or no part of this study in it.
     """
     if keep is None:
         raise PlanError("name the folder of the stored rows with --out")
-    return [row for name, rows in read_parts(keep).items() if name in todo for row in rows]
+    parts = {name: rows for name, rows in read_parts(keep).items() if name in todo}
+    if not parts:
+        raise PlanError(f"{keep} holds no part of this study: run it without --stored")
+    return [row for rows in parts.values() for row in rows]
 
 
 def read_parts(keep: Path | None) -> dict[str, Rows]:
