@@ -268,11 +268,9 @@ def _judge(rows: Rows) -> dict[tuple[str, str], str]:
     report = groundfault.audit(_make_evidence(rows), plan, candidates, modes=False, ledger=False)
     said = {Verdict.CONFIRMED: "confirmed", Verdict.UNTESTABLE: "too few"}
     # a change may also be confirmed to fail less often than the other prompts
-    verdicts = {
-        each.name: "not confirmed" if each.is_less_frequent else said.get(each.verdict, "not confirmed")
-        for each in report.findings
-    }
-    return {each: verdicts[_name(*each)] for each in changes}
+    worse = [each for each in report.findings if not each.is_less_frequent]
+    verdicts = {each.name: said[each.verdict] for each in worse if each.verdict in said}
+    return {each: verdicts.get(_name(*each), "not confirmed") for each in changes}
 
 
 def _make_kind_table(rows: Rows) -> PaperTable:
