@@ -465,7 +465,7 @@ def test_check_is_shown_with_what_can_never_be_confirmed() -> None:
     said = stream.getvalue()
     assert "30 of 31 simple rules can be tested" in said
     assert "and 10 more" in said
-    assert f"{100 * found.summary.minimum_detectable_lift:.3g} points in 30%" in " ".join(
+    assert f"30%, {100 * found.summary.minimum_detectable_lift:.3g} points" in " ".join(
         said.split()
     )
     assert "min_on" in said

@@ -51,14 +51,15 @@ def make_check_page(check: Check) -> Page:
     unfit = [p for p in check.prospects if p.reason]
     total = words.count(len(check.prospects))
     lifts = summary.power.minimum_detectable_lift.items()
-    needs = words.listing(
-        [f"{words.bare(lift)} in {words.level(float(share))} of them" for share, lift in lifts]
+    needs = "; ".join(
+        f"{words.level(float(share))}, {words.bare(lift) if lift else 'never'}"
+        for share, lift in lifts
     )
     power = words.level(summary.power.power)
     lead = (
         f"{units} {words.rate(summary.discovery_error_rate)}; judge {summary.judge}.",
-        f"{power} of audits find a rule whose failure rate differs this much from that of the "
-        f"other {summary.unit}s: {needs or 'unknown'}.",
+        f"{power} of audits find a rule that matches this share of the {summary.unit}s, and whose "
+        f"failure rate differs this much from that of the others: {needs or 'unknown'}.",
     )
     verdict = f"{words.count(len(fit))} of {total} simple rules can be tested"
     prospects = tabulate(
