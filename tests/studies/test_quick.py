@@ -30,10 +30,12 @@ def test_a_study_has_a_quick_setting_says_how_far_it_is_and_resumes(name: str) -
     assert all(takes[size].default is None for size in ("seeds", "replicates") if size in takes)
 
 
-def test_a_quick_study_that_is_of_no_paper_is_small(shared: Path, tmp_path: Path) -> None:
-    keep = tmp_path / "rows.jsonl"
-    keep.touch()
-    settings = {"quick": True, "stored": True, "keep": keep}
+def test_a_quick_study_that_is_of_no_paper_is_small(
+    shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for one in (attacks, mode_worlds, modes):
+        monkeypatch.setattr(one, "gather_rows", lambda *_, **__: [])
+    settings = {"quick": True}
     assert attacks.study(**settings).settings["replicates"] == 2
     assert mode_worlds.study(**settings).settings["replicates"] == 2
     quick = modes.study(shared, **settings).settings
