@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Unpack
+from typing import Unpack
 
 import polars as pl
 
@@ -13,28 +13,29 @@ from groundfault.base.files import write_text
 from groundfault.base.long_work import Progress, stream
 from groundfault.cli.command import command
 from groundfault.cli.output import Result
-from groundfault.cli.reading import read_values
-from groundfault.cli.settings import Count, Flag, OutFile, own_options
+from groundfault.cli.settings import Count, OutFile, own_options
 from groundfault.errors import InputError, require_name
 from groundfault.models import Target
 from groundfault.models.asking import AskOptions
 from groundfault.readers.table import read_table
 from groundfault.sequential import Certificate
 from groundfault.sequential.pool import from_hex
+from groundfault_lab.commands.models import get_model, writer_options
 
 _ASK = ("user", "Write one question of the same kind, on one line.")
 _EXAMPLES = 5  # cases that each request shows: enough for a kind, few enough for a small model
 _TOKENS = 120  # of one case
 
 
-@command(first="certificate pool model prompt count out")
+@command(first="model prompt count out")
+@writer_options("cases")
 @own_options
 def cases(
     certificate: str,
     pool: str,
     *,
     model: str,
-    settings: Annotated[tuple[str, ...], Flag("--set")] = (),
+    settings: tuple[str, ...] = (),
     id: str = "id",
     prompt: str = "prompt",
     group: str | None = None,
@@ -69,10 +70,6 @@ def cases(
 
     Output
     ------
-    model : NAME
-        Model that writes the cases.
-    settings : NAME=VALUE
-        Setting of the model, such as base_url=URL; repeatable.
     count : N
         Number of cases; each costs a request.
     seed
@@ -88,7 +85,7 @@ def cases(
     for column in (id, prompt):
         require_name("column", column, table.columns, InputError, pool)
     texts = select_group(result, name, table[id].cast(pl.String), table[prompt].cast(pl.String))
-    target = models.get(model, **read_values(settings))
+    target = get_model(model=model, settings=settings)
     record = Path(f"{out}.calls.db")
     written = write_cases(texts, target, count=count, seed=seed, record=record, progress=progress)
     if not written:

@@ -8,12 +8,10 @@ from typing import Annotated, Any
 
 import polars as pl
 
-from groundfault import models
 from groundfault.base.files import write_text
 from groundfault.base.long_work import Progress
 from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result
-from groundfault.cli.reading import read_values
 from groundfault.cli.settings import Count, Flag, OutFile, OutFolder, OutTable, Whole, own_options
 from groundfault.errors import InputError
 from groundfault.probes import Bank, Grammar
@@ -21,6 +19,7 @@ from groundfault.probes.bank.bank import SHIPPED
 from groundfault.probes.running.runs import Runs
 from groundfault.render.page import Number, Table, Words, tabulate
 from groundfault.stats.intervals import wilson
+from groundfault_lab.commands.models import get_model, model_options, writer_options
 
 _CALLS = "calls.db"
 
@@ -82,12 +81,13 @@ def perturb(
 
 
 @command()
+@model_options
 @own_options
 def expect(
     tests: str,
     *,
     model: str,
-    settings: Annotated[tuple[str, ...], Flag("--set")] = (),
+    settings: tuple[str, ...] = (),
     count: Count = 50,
     seed: Whole = 0,
     record: OutFile | None = None,
@@ -106,10 +106,6 @@ def expect(
 
     Output
     ------
-    model : NAME
-        Model to test, such as openai/gpt-4o-mini, hf/NAME or replay:FILE.
-    settings : NAME=VALUE
-        Setting of the model, such as base_url=URL; repeatable.
     count : N
         Number of fillings of each test.
     seed : N
@@ -123,7 +119,7 @@ def expect(
     from groundfault_lab.probes.expectations import read_expectations, run_expectations
 
     expectations, lexicon = read_expectations(tests)
-    target = models.get(model, **read_values(settings))
+    target = get_model(model=model, settings=settings)
     options: Options = {"temperature": 0, "record": record, "progress": progress}
     table = run_expectations(expectations, lexicon, target, count=count, seed=seed, **options)
     write_table(table, out)
@@ -170,12 +166,13 @@ _SAID = {
 
 
 @command()
+@writer_options("variants")
 @own_options
 def propose(
     runs: str,
     *,
     model: str,
-    settings: Annotated[tuple[str, ...], Flag("--set")] = (),
+    settings: tuple[str, ...] = (),
     count: Count = 3,
     tasks: Count = 20,
     out: OutFile,
@@ -193,10 +190,6 @@ def propose(
 
     Output
     ------
-    model : NAME
-        Model that writes the variants.
-    settings : NAME=VALUE
-        Setting of the model, such as base_url=URL; repeatable.
     count : N
         Number of variants of a task.
     tasks : N
@@ -207,7 +200,7 @@ def propose(
     from groundfault_lab.probes.variants import propose_variants, write_variants
 
     folder = Runs(Path(runs))
-    target = models.get(model, **read_values(settings))
+    target = get_model(model=model, settings=settings)
     options: Options = {"record": Path(f"{out}.{_CALLS}"), "progress": progress}
     options |= {"count": count, "tasks": tasks, "name": target.name}
     variants = propose_variants(folder.bank, folder.rows, target, **options)

@@ -16,7 +16,6 @@ from groundfault.base.long_work import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import Options, command
 from groundfault.cli.output import Result, require_writable
-from groundfault.cli.reading import read_values
 from groundfault.cli.settings import Count, Flag, OutFile, OutFolder, Whole, call, own_options
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
@@ -28,6 +27,7 @@ from groundfault.probes.running.config import Config
 from groundfault.probes.running.runs import ProbeRow, Runs
 from groundfault.render import make_outline, to_markdown
 from groundfault.render.page import Table, make_table
+from groundfault_lab.commands.models import get_model, model_options
 from groundfault_lab.probes.checking import check as check_bank
 from groundfault_lab.probes.families import generate
 
@@ -216,13 +216,14 @@ def check(
     *"model settings quiet json_path".split(),
     source="config",
 )
+@model_options
 @own_options
 @shared.json_option("the counts")
 def run(
     config: str | None = None,
     *,
     model: str,
-    settings: Annotated[tuple[str, ...], Flag("--set")] = (),
+    settings: tuple[str, ...] = (),
     out: OutFolder | None = None,
     quiet: bool = False,
     progress: Progress,
@@ -240,10 +241,6 @@ def run(
 
     Output
     ------
-    model : NAME
-        Model to test, such as openai/gpt-4o-mini, hf/NAME or replay:FILE.
-    settings : NAME=VALUE
-        Setting of the model, such as base_url=URL; repeatable.
     out : DIR
         Folder of the runs; by default runs, beside CONFIG.
     quiet
@@ -290,9 +287,7 @@ def _ask_prompts(
     name_step : callable
         Returns the words of the next command.
     """
-    from groundfault import models
-
-    target = models.get(options["model"], **read_values(options["settings"]))
+    target = call(get_model, options)
     try:
         runs = ask(target)
     except KeyboardInterrupt:
