@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -211,17 +212,21 @@ def profile(table: pl.DataFrame, max_levels: int = LEVELS) -> tuple[Column, ...]
     full = sampled if part is table else _measure(table, whole)
     columns = []
     for name, dtype in table.schema.items():
-        distinct = full[name].get("distinct", sampled[name]["sampled"])
+        values = table[name]
+        if dtype == pl.Boolean:  # thousands of flags would take an expression each
+            distinct = values.n_unique() - values.has_nulls()
+        else:
+            distinct = full[name].get("distinct", sampled[name].get("sampled", 0))
         kind = _kind(name, dtype, distinct, sampled[name] | full[name], max_levels)
-        columns.append(Column(name, kind, table[name].null_count(), distinct))
+        columns.append(Column(name, kind, values.null_count(), distinct))
     return tuple(columns)
 
 
 def _sample_expressions(name: str, dtype: pl.DataType) -> dict[str, pl.Expr]:
     """Return expressions whose value a sample tells well enough."""
     column = pl.col(name)
-    if not _is_simple(dtype):
-        return {"sampled": pl.lit(0)}
+    if not _is_simple(dtype) or dtype == pl.Boolean:
+        return {}
     expressions = {"sampled": column.drop_nulls().n_unique(), "present": column.count()}
     if dtype.is_integer():
         expressions |= {"low": column.min(), "high": column.max()}
@@ -247,7 +252,7 @@ def _full_expressions(name: str, dtype: pl.DataType, sampled: dict[str, Any]) ->
     column = pl.col(name)
     tests = _test_numbers(name, dtype).items()
     expressions = {what: test for what, test in tests if sampled[what]}
-    if _is_simple(dtype) and sampled["sampled"] <= _COUNTED:
+    if sampled.get("sampled", math.inf) <= _COUNTED:
         expressions["distinct"] = column.drop_nulls().n_unique()
     if dtype.is_integer():
         expressions |= {"low": column.min(), "high": column.max()}

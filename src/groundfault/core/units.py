@@ -417,15 +417,14 @@ def _unit_values(
 ) -> tuple[Bools, Bools | None, Bools | None, str]:
     """Return a candidate's value on each unit, where it is defined, where it is empty, and the
     reason if it is untestable. ``home`` has the row of each unit, if each has one row."""
-    missing = column.is_null()
     reason = ""
     defined = empty = None
-    if missing.any():
-        empty = missing.to_numpy()
+    if column.has_nulls():
+        empty = column.is_null().to_numpy()
         if candidate.missing == "reject":
             reason = "missing"
         elif candidate.missing == "drop":
-            defined = ~missing.to_numpy()
+            defined = ~empty
         column = column.fill_null(False)
     on = column.to_numpy()
     if home is not None:

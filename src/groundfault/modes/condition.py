@@ -409,8 +409,9 @@ def _read_column(
     table: pl.DataFrame, column: Column, columns: int, max_words: int
 ) -> Iterator[Condition]:
     values, name = table[column.name], column.name
+    missing = values.is_null().to_numpy() if values.has_nulls() else np.zeros(len(values), np.bool_)
     if column.kind is Kind.FLAG:
-        yield from _read_flag(values)
+        yield from _read_flag(values, ~missing)
     elif column.kind is Kind.NUMBER:
         yield from read_number(values, columns)
     elif column.kind in (Kind.LABEL, Kind.CODE) and not values.dtype.is_numeric():
@@ -421,21 +422,20 @@ def _read_column(
             yield Condition(
                 one.family, one.rule, one.meaning, one.cost, UnitSet.of(one.on), tier, column=name
             )
-    missing = values.is_null().to_numpy()
     if missing.sum() >= MIN_SUPPORT and column.kind is not Kind.OTHER:
         sql, meaning = f"{quote(name)} IS NULL", f"{name} is missing"
         yield Condition(name, sql, meaning, 1.0, UnitSet.of(missing), column=name)
 
 
 def _pack(values: pl.Series) -> UnitSet:
-    return UnitSet.of(np.asarray(values.fill_null(False).to_numpy(), dtype=np.bool_))
+    return UnitSet.of((values.fill_null(False) if values.has_nulls() else values).to_numpy())
 
 
-def _read_flag(values: pl.Series) -> Iterator[Condition]:
+def _read_flag(values: pl.Series, present: Bools) -> Iterator[Condition]:
     name, rule = values.name, flag_rule(values.name, values.dtype)
-    on = _pack(values if values.dtype == pl.Boolean else values == 1)
-    off = _pack(~values if values.dtype == pl.Boolean else values == 0)
     is_true = values.dtype == pl.Boolean
+    on = _pack(values if is_true else values == 1)
+    off = UnitSet(UnitSet.of(present).bits ^ on.bits, on.total)
     yield Condition(name, rule, name if is_true else f"{name} is 1", 0.0, on, column=name)
     opposite = f"NOT {rule}" if is_true else f"{quote(name)} = 0"
     meaning = f"not {name}" if is_true else f"{name} is 0"
