@@ -19,8 +19,8 @@ from groundfault.modes.lexicon import list_function_words
 _MIN_TEXTS = 4  # texts that have a frame: half a condition's support, two halves join
 _MIN_SHARE = 0.002  # and share of the texts: fewer are chance
 NUMBER, SLOT = _OPEN = "#", "…"
-_TOKEN = re.compile(r"(\w+|[.!?:;\n])")
-_STOPS = frozenset(".!?:;\n")
+_WORD = re.compile(r"(\w+)")
+_END = re.compile(r"\n|[.!?:;](?![^\W_])")  # 3.5 and 12:30 are not the end of a sentence
 _LONGEST_SENTENCE = 25  # words of a sentence that came out of a template
 _ROUNDS = 3  # frames change little after the third
 # a slot: so many words compete, weighed by how often each is there (perplexity)
@@ -105,26 +105,13 @@ def find_templates(texts: Sequence[str], numbers: Set[str] = frozenset()) -> Tem
 
 
 def _split(text: str) -> list[Sentence]:
-    sentences: list[Sentence] = []
-    words: list[str] = []
-    gaps: list[str] = []
-    # gaps and tokens in turn; the last sentence ends with the text
-    parts = [*_TOKEN.split(text), "\n", ""]
-    gap = ""
-    for i in range(1, len(parts), 2):
-        gap, token = gap + parts[i - 1], parts[i]
-        if token not in _STOPS:
-            gaps.append(gap)
-            words.append(token)
-            gap = ""
-        # 3.5 and 12:30 are not the end of a sentence
-        elif token == "\n" or parts[i + 1] or not parts[i + 2][:1].isalnum():
-            if 0 < len(words) <= _LONGEST_SENTENCE:
-                sentences.append(Sentence(tuple(map(str.lower, words)), tuple(gaps[1:])))
-            words, gaps, gap = [], [], ""
-        else:
-            gap += token
-    return sentences
+    # a word more than the longest has tells that a sentence is longer
+    parts = (_WORD.split(sentence, _LONGEST_SENTENCE + 1) for sentence in _END.split(text))
+    return [
+        Sentence(tuple(map(str.lower, some[1::2])), tuple(some[2:-1:2]))
+        for some in parts
+        if 1 < len(some) <= 2 * _LONGEST_SENTENCE + 1
+    ]
 
 
 def _mask(words: Skeleton, rare: Set[str], numbers: Set[str]) -> Skeleton:

@@ -91,13 +91,12 @@ def compare(sql: str, expression: pl.Expr) -> TextTest:
     return TextTest((Term(sql, expression),))
 
 
-def match(
-    pattern: str, *, any_case: bool = False, needs: str = "", within: pl.Expr = TEXT
-) -> TextTest:
-    """Return the text has a regular expression somewhere; for its needs see `Term`."""
+def match(pattern: str, *, any_case: bool = False, needs: str = "", last: str = "") -> TextTest:
+    """Return the text has a regular expression somewhere; for its needs see `Term`. ``last`` is an
+    expression that `LAST` has exactly where the text has the first."""
     operator, flags = ("~*", "(?i)") if any_case else ("~", "")
-    sql, test = f"{{}} {operator} {literal(pattern)}", within.str.contains(flags + pattern)
-    return TextTest((Term(sql, test, needs=needs),))
+    test = (LAST if last else TEXT).str.contains(flags + (last or pattern))
+    return TextTest((Term(f"{{}} {operator} {literal(pattern)}", test, needs=needs),))
 
 
 def find_lasts(text: pl.Series) -> pl.Series:

@@ -13,7 +13,6 @@ import polars as pl
 from groundfault.base.reading import read_beside
 from groundfault.modes.lexicon import CLASSES, LANGUAGES, ColumnLanguages
 from groundfault.modes.text_conditions import (
-    LAST,
     MIN_TEXTS,
     TEXT,
     Draft,
@@ -158,19 +157,20 @@ def _draft_sentences() -> Iterator[Draft]:
 def _draft_openings(sample: pl.Series) -> Iterator[Draft]:
     lower = sample.str.to_lowercase()
     first = lower.str.extract(r"^\W*(\w+)")
-    last = find_lasts(lower).str.extract(r"^(?:[.!?]\s+)?(\w+)")
+    begins = r"^(?:[.!?]\s+)?"
+    in_last = find_lasts(lower).str.extract(begins + r"(\w+)")
     end = r"\b[^.!?]*[.!?]*\s*$"
     places = {
-        "last sentence": (last, r"(^|[.!?]\s+)", end, "opens its last sentence", LAST),
-        "first sentence": (first, r"^\W*", r"\b", "opens", TEXT),
+        "last sentence": (in_last, r"(^|[.!?]\s+)", end, "opens its last sentence", begins),
+        "first sentence": (first, r"^\W*", r"\b", "opens", ""),
     }
-    for family, (openings, before, after, words, part) in places.items():
+    for family, (openings, before, after, words, start) in places.items():
         for word, count in _list_frequent(openings.drop_nulls(), sample.len()):
             if count < 0.9 * sample.len() and not word.isdigit():
-                pattern = rf"{before}{re.escape(word)}{after}"
-                meaning = f'{words} with "{word}"'
-                test = match(pattern, any_case=True, within=part)
-                yield Draft(family, test, meaning, 1.5, word)
+                name = re.escape(word)
+                last = start and rf"{start}{name}\b"
+                test = match(rf"{before}{name}{after}", any_case=True, last=last)
+                yield Draft(family, test, f'{words} with "{word}"', 1.5, word)
 
 
 def _list_frequent(values: pl.Series, n: int, most: int = 40) -> list[tuple[str, int]]:
