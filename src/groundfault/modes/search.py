@@ -11,8 +11,9 @@ still describe the losses worse: failures that it leaves out raise the rate else
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from groundfault.modes.kernels import (
     guarantee,
     list_subsets,
     search_triples,
+    split,
     sum_pairs,
 )
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
@@ -33,6 +35,8 @@ from groundfault.stats.bits import Bits, Counts
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
+_Some = slice | NDArray[np.intp]
+_SumPairs = Callable[[RuleLanguage, Strata, _Some, _Some], Floats]
 
 GAMMA = 0.15
 """Weight of a rule's size relative to its guaranteed excess."""
@@ -40,6 +44,8 @@ TOP = 40
 """Rules of a class to examine closely, and pairs to try sets inside."""
 _BLOCK = 1 << 18
 """Pairs that are scored at a time: 6 MB of sums, which stay in the processor's cache."""
+_SHARED = 1 << 20
+"""Pairs whose sums are held for all passes over the same units: 24 MB."""
 _HOPELESS = 0.5  # share of the best pair's excess below which no triple is tried
 EVEN = 0.75
 """Values of a set fail alike where each has this share of their excess: with .4 a hole of 13
@@ -101,46 +107,42 @@ def search_inside(bars: Bars, strata: Strata) -> list[RuleProposal]:
     if not language.counts["inside"]:
         return []
     z = _z(bars, "inside")
-    contexts = language.plain[language.contexts]
-    whole = strata.count_new(language.bits[contexts])
+    contexts = language.contexts
+    whole = strata.count_new(language.plain_bits[contexts])
     rate = whole[1] / np.maximum(whole[0], 1)
     proposals = []
-    # of thousands of contexts, a copy takes as much memory as all else
-    every = slice(None) if len(contexts) == len(language.plain) else language.contexts
-    bits = language.plain_bits if len(contexts) == len(language.plain) else language.bits[contexts]
-    plain = language.plain_bits, language.pairs_in_contexts, language.pair_support[every]
-    others = language.other_bits, language.mixed[every], language.mixed_support[every]
-    for places, (rows, allowed, support) in ((language.plain, plain), (language.others, others)):
-        for i, j, score in _find_pairs(bits, rows, allowed, z, strata, TOP, support, rate):
-            rule = ModeRule(((int(contexts[i]),), (int(places[j]),)), "inside")
+    plain = _sum_plain, language.plain, language.pairs_in_contexts
+    others = _sum_mixed, language.others, language.mixed[contexts]
+    for sum_all, places, allowed in (plain, others):
+
+        def sum_some(some: slice, column: slice, of: _SumPairs = sum_all) -> Floats:
+            return of(language, strata, contexts[some], column)
+
+        for i, j, score in _find_pairs(sum_some, allowed, z, TOP, rate):
+            rule = ModeRule(((int(language.plain[contexts[i]]),), (int(places[j]),)), "inside")
             proposals.append(RuleProposal(rule, language.mask(rule), score))
     return sorted(proposals, key=lambda p: -p.score)
 
 
 def _find_pairs(
-    a: Bits,
-    b: Bits,
+    sum_some: Callable[[slice, slice], Floats],
     allowed: Bools,
     z: float,
-    strata: Strata,
     top: int,
-    support: Counts | None = None,
     rate: Floats | None = None,
     *,
     upper: bool = False,
 ) -> list[tuple[int, int, float]]:
     """Return the allowed pairs of rows with the best positive scores, and the scores, best first.
 
-    ``support`` is the number of shared units, if known; ``rate`` the expected loss of each unit of
-    a row, if it differs from its stratum's; ``upper`` leaves out pairs of a row with earlier rows.
+    ``sum_some`` returns `sum_pairs` of some rows and columns; ``rate`` is the expected loss of each
+    unit of a row, if it differs from its stratum's; ``upper`` leaves out pairs with earlier rows.
     """
     pairs: list[tuple[int, int, float]] = []
     # all pairs at once take gigabytes
-    step = max(1, _BLOCK // max(1, len(b)))
-    for row in range(0, len(a), step):
-        some, column = slice(row, row + step), row if upper else 0
-        known = None if support is None else support[some, column:]
-        sums = _sum(a[some], b[column:], strata, known, upper=upper)
+    for some in split(len(allowed), allowed.shape[1], _BLOCK):
+        row, column = some.start, some.start if upper else 0
+        sums = sum_some(some, slice(column, None))
         if rate is not None:
             sums[2] = sums[0] * rate[some, None]
         i, j = np.nonzero(find_hopeful(sums, allowed[some, column:], z))
@@ -156,18 +158,37 @@ def _search_all(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
     yield from _search_singles(bars, strata)
     if language.depth < 2:
         return
-    bits, words = language.plain_bits, language.other_bits
-    z, support = _z(bars, "pair"), language.pair_support
-    best = _find_pairs(bits, bits, language.pairs, z, strata, 2 * TOP, support, upper=True)
+    sums = partial(_sum_plain, language, strata, upper=True)
+    best = _find_pairs(sums, language.pairs, _z(bars, "pair"), 2 * TOP, upper=True)
     yield from _list_pairs(plain, plain, best, "pair")
     if language.counts["mixed"]:
-        z, support = _z(bars, "mixed"), language.mixed_support
-        mixed = _find_pairs(bits, words, language.mixed, z, strata, 2 * TOP, support)
+        sums = partial(_sum_mixed, language, strata)
+        mixed = _find_pairs(sums, language.mixed, _z(bars, "mixed"), 2 * TOP)
         yield from _list_pairs(plain, language.others, mixed, "mixed")
     if language.counts["triple"]:
         yield from _search_triples(bars, strata, best[0][2] if best else 0.0)
     yield from _search_sets(bars, strata, [(i, j) for i, j, _ in best[:TOP]])
     yield from _search_words(bars, strata)
+
+
+def _sum_plain(
+    language: RuleLanguage, strata: Strata, some: _Some, others: _Some, *, upper: bool = False
+) -> Floats:
+    """Return `_sum` of plain conditions; where these are few, each pair is counted once for all."""
+    bits, support = language.plain_bits, language.pair_support
+    if support.size > _SHARED:
+        return _sum(bits[some], bits[others], strata, support[some][:, others], upper=upper)
+    if strata.pair_sums is None:
+        strata.pair_sums = sums = _sum(bits, bits, strata, support, upper=True)
+        for place in range(len(bits)):
+            sums[:, place + 1 :, place] = sums[:, place, place + 1 :]
+    return np.ascontiguousarray(strata.pair_sums[:, some][:, :, others])
+
+
+def _sum_mixed(language: RuleLanguage, strata: Strata, some: _Some, others: _Some) -> Floats:
+    """Return `_sum` of plain conditions and the others."""
+    support = language.mixed_support[some][:, others]
+    return _sum(language.plain_bits[some], language.other_bits[others], strata, support)
 
 
 def _sum(
@@ -229,7 +250,7 @@ def _list_pairs(
 def _search_triples(bars: Bars, strata: Strata, best_pair: float) -> Iterator[ModeRule]:
     language, losses = bars.language, strata.losses
     z, p = _z(bars, "triple"), language.triple_places
-    errors = _sum(language.triple_bits, language.triple_bits, strata, upper=True)[1]
+    errors = _sum_plain(language, strata, p, p, upper=True)[1]
     # no third condition does better than to leave the failures of a pair alone
     most = score_counts(errors, errors, errors * strata.rates.min(), z)
     best, third = search_triples(
@@ -260,8 +281,7 @@ def _search_sets(bars: Bars, strata: Strata, pairs: list[tuple[int, int]]) -> It
         values, family = language.bits[plain[places]], language.family[plain[places[0]]]
         whole = strata.count_new(values)
         contexts = np.flatnonzero(language.family[plain] != family)
-        support = language.pair_support[:, places]
-        inner = _sum(language.plain_bits, values, strata, support)[:, contexts]
+        inner = _sum_plain(language, strata, slice(None), places)[:, contexts]
         for context, some in _search_family(bars, inner, whole, places, "set", spread):
             yield ModeRule(((int(plain[contexts[context]]),), some), "set")
         apart = [p for p in pairs if family not in language.family[plain[list(p)]]]

@@ -208,6 +208,7 @@ class Strata:
 
     def __init__(self, layout: Layout, losses: Losses, masks: Sequence[Bits] = ()) -> None:
         self.layout, self.losses = layout, losses
+        self.pair_sums: Floats | None = None  # of the pairs of plain conditions, once asked for
         first = np.zeros(len(layout.strata), dtype=np.int64)
         rows = layout.unpack(np.stack(masks)) if len(masks) else np.zeros((0, 0), dtype=np.bool_)
         for i in range(len(masks) - 1, -1, -1):
