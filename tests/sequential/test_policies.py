@@ -218,6 +218,13 @@ def test_fewer_epochs_are_an_earlier_stage_of_more():
     np.testing.assert_array_equal(together.predict(rows), alone.predict(rows))
 
 
+def test_many_cases_are_predicted_as_few_are():
+    rows, scores = toy(120)
+    nets = train(rows[:9], scores[:9], widths=(5, 10), epochs=(4,), members=3)[0]
+    few = np.concatenate([nets.predict(rows[:60]), nets.predict(rows[60:])], axis=2)
+    np.testing.assert_allclose(nets.predict(rows), few, rtol=1e-6)
+
+
 def test_the_batched_program_is_the_plain_one():
     """Oracle: one network, one case at a time, derivatives by finite differences, Adam as in its
     paper.

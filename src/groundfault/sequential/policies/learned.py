@@ -260,8 +260,7 @@ def predict_by_ridge(history: History, rounds: Places, penalty: float = 1.0) -> 
 
 # draws whose mean is a prediction; steps that settle the mode, none of them far out
 _DRAWS, _NEWTON, _MIN_CURVE = 100, 8, 0.02
-# a step this small changes no draw, which spread by tenths
-_SETTLED = 1e-9
+_SETTLED = 1e-9  # a step this small changes no draw, which spread by tenths
 # standard deviations in logits: of the intercept, and from no effect to one that decides alone
 _INTERCEPT, _SCALES = 1.5, (0.0, 0.5, 1.0, 2.0, 4.0)
 # small and strongly shrunk ensembles: they are fitted anew after every score
