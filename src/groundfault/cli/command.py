@@ -149,7 +149,7 @@ class GroupedCommand(click.Command):
         }
         with formatter.section("More options, which --help-all describes"):
             width = formatter.width - formatter.current_indent - max(map(len, other_groups)) - 4
-            if rows := [(name, _wrap(flags, width)) for name, flags in other_groups.items() if flags]:
+            if rows := [(key, _wrap(flags, width)) for key, flags in other_groups.items() if flags]:
                 formatter.write_dl(rows)
             if any(map(_key_of, self.params)):
                 formatter.write_text("And those that groundfault.toml may set (groundfault init).")
