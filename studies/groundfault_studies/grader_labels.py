@@ -117,8 +117,7 @@ def _drop_copies(table: pl.DataFrame) -> pl.DataFrame:
     evidence = Evidence.from_table(
         table.drop(_FAILS), id=_ID, outcome=_GRADE, positive_is_good=False
     )
-    first = np.unique(join_copies(evidence).unit_index, return_index=True)[1]
-    return table[np.sort(first)]
+    return table[np.sort(join_copies(evidence).first_rows)]
 
 
 def _confirm(

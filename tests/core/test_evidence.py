@@ -154,3 +154,4 @@ def test_units_are_numbered_in_the_order_of_their_names(groups: list[str]) -> No
         names = some.unit_names.to_list()
         assert [names[place] for place in some.unit_index] == some.frame["g"].to_list()
         assert some.unit_count == len(names)
+        assert some.frame["g"][some.first_rows].to_list() == names

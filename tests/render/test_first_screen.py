@@ -167,6 +167,11 @@ def test_graded_losses_have_a_mean_and_no_failure_rate() -> None:
         assert re.search(r"1 failure mode covers \d\d% of the loss", text)
         assert re.search(r"Mean loss:? 0\.\d\d\b", text), text
         assert "Failure rate" not in text.partition("Method")[0][:400]
+    even = table.with_columns(loss=pl.col("loss").shuffle(seed=1))
+    report = groundfault.audit(Evidence.from_table(even, outcome="loss"), ledger=None)
+    assert not report.modes
+    assert "A high loss: " in printed(report)
+    assert "A failure: " not in printed(report)
 
 
 def test_attributes_are_told_whole_and_which_way_outcomes_are_read() -> None:

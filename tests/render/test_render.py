@@ -235,7 +235,7 @@ def test_page_says_all_that_the_report_holds(hostile: Report) -> None:
     assert "not a probability of being true" in text
     assert "not a cause" in text
     assert "min_on" in text
-    assert "too few units with the property" in text
+    assert "too few examples match the rule" in text
 
 
 def test_answer_comes_first_and_overlapping_findings_stand_under_their_lead(

@@ -229,5 +229,7 @@ def _make_prospect(
 
 def _reason(codes: tuple[str, ...], min_lift: float | None) -> str:
     if not codes and min_lift is not None and np.isnan(min_lift):
-        return "no difference, however large, would be confirmed four times in five: too few units"
+        return (
+            "no difference, however large, would be confirmed four times in five: too few examples"
+        )
     return messages.explain_codes(codes)

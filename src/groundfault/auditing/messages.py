@@ -63,7 +63,7 @@ def write_reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
             else "its discovery effect is smaller than the least worth confirming"
         )
     if judge.confirmation == "none":
-        return "stands after the correction for many candidates, on all units"
+        return "stands after the correction for many candidates, on all examples"
     return "cleared the screen on discovery and repeated on the holdout"
 
 

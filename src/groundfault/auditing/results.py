@@ -375,7 +375,7 @@ def make_record(results: AuditResults, findings: Sequence[Finding]) -> UnitRecor
     fitted = [c for c in audit.library if c.fitted_column and c.fitted_column.name in columns]
     table = add_fitted_columns(audit.evidence.frame, fitted).select(sorted(columns))
     if table.width:
-        table = table[np.unique(audit.evidence.unit_index, return_index=True)[1]]
+        table = table[audit.evidence.first_rows]
     return UnitRecord(
         names=_encode(np.frombuffer(digests, dtype="<u8")[::4]),
         losses={

@@ -331,6 +331,11 @@ class Evidence:
         """Return the number of independent units."""
         return int(self.unit_index.max(initial=-1)) + 1
 
+    @cached_property
+    def first_rows(self) -> Places:
+        """Return the place of each unit's first row."""
+        return np.unique(self.unit_index, return_index=True)[1]
+
     def without_clusters(self) -> Evidence:
         """Return the same rows, each example a unit of its own."""
         return replace(self, clusters=None)

@@ -202,7 +202,7 @@ def slices(report: Report) -> Figure | None:
     visible = findings[:MAX_SLICES]
     if not visible:
         return None
-    drawing = _draw_slices(visible, "held-out units" if report.n_holdout else "all units")
+    drawing = _draw_slices(visible, "held-out examples" if report.n_holdout else "all examples")
     caption = "Filled: on the slice. Open: off it."
     if any(f.representative for f in visible):
         caption += " Paler ones are not told apart from the full-coloured one above them."
@@ -395,7 +395,7 @@ def draw_cuts(findings: Iterable[Finding], lead: Finding, name: str) -> Figure |
         if n > 0:
             bars.append(DoseBar(label, max(errors, 0.0) / n, n, holds))
     title = words.clean(cut.column)
-    caption = f"Failure rate by {title}, of all units; above each bar, their number."
+    caption = f"Failure rate by {title}, of all examples; above each bar, their number."
     return draw_bars(bars, name, title, caption)
 
 

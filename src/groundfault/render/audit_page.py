@@ -189,7 +189,7 @@ def _state(outline: Outline, group: FindingGroup, number: int) -> Statement:
     remarks: list[Line] = []
     lead = outline.face(group.lead)
     if lead.aliases:
-        remarks.append(("Same units as ", Code(words.listing(lead.aliases)), "."))
+        remarks.append(("Same examples as ", Code(words.listing(lead.aliases)), "."))
     if group.distinct:
         remarks.append(_list_names(outline, "Not to be told apart from ", group.distinct))
     if group.cuts:

@@ -32,7 +32,7 @@ def numbers(report: Report, finding: Finding) -> Table:
     """Return errors on and off the slice: on discovery, on the holdout and on all units."""
     head, interval = interval_words(report)
     selected = " (selected)" if finding.confirmed else ""
-    parts: list[tuple[str, Cell | None]] = [(f"All units{selected}", finding.full)]
+    parts: list[tuple[str, Cell | None]] = [(f"All {report.unit}s{selected}", finding.full)]
     if report.n_holdout:
         holdout = (f"Holdout{selected}", finding.holdout)
         parts = [("Discovery (selected)", finding.discovery), holdout, *parts]
@@ -109,7 +109,7 @@ def everything(report: Report, max_rows: int) -> Table:
     """Return candidates, up to a limit: counts, lifts, verdict and reason."""
     of, (side, other) = "" if report.change is None else "of ", name_sides(report)
     split = report.n_holdout > 0
-    note = "Failures and rates are those of all units. The p-value of the screen is two-sided."
+    note = "Failures and rates are those of all examples. The p-value of the screen is two-sided."
     if split:
         note += " The adjusted one is of the holdout, one-sided in the discovery direction."
     return tabulate(
@@ -179,7 +179,7 @@ def detectable(report: Report) -> Table:
     return tabulate(
         f"What would have been found with {words.level(power.power)} power",
         power.minimum_detectable_lift.items(),
-        Number("Slice holds this share of units", lambda pair: words.level(words.decimal(pair[0]))),
+        Number("Rule matches this share", lambda pair: words.level(words.decimal(pair[0]))),
         Number(
             "Least difference",
             lambda pair: "none, however large" if pair[1] is None else words.bare(pair[1]),

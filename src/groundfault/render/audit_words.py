@@ -40,10 +40,10 @@ ASSOCIATION = (
 )
 SELECTED = (
     "Differences on discovery are the largest of many, so they are too large on average (the "
-    "winner's curse); those of all units contain them. p-values are two-sided on discovery, "
+    "winner's curse); those of all examples contain them. p-values are two-sided on discovery, "
     "one-sided on the holdout."
 )
-UNSPLIT = "All units were used at once; the adjusted p-values pay for looking at every candidate."
+UNSPLIT = "All examples were used at once; adjusted p-values pay for looking at every candidate."
 CORRECTED = (
     "Confirmed differences had to pass a bar, so they are too large on average: the estimate is "
     "corrected for that. Its interval assumes the confirmed direction."
@@ -53,7 +53,7 @@ NOT_CORRECTED = (
     "intervals too narrow: this judge does not say how high the bar is, so neither is corrected."
 )
 UNCONFIRMED = (
-    "These stood out on the discovery units and did not hold up on the holdout: they are not to be "
+    "These stood out on the discovery part and did not hold up on the holdout: they are not to be "
     "reported."
 )
 TOO_SMALL = (
@@ -400,7 +400,7 @@ class Outline:
         if not robustness:
             return ""
         return (
-            f"Of {words.count(robustness.splits)} random splits of the same units, "
+            f"Of {words.count(robustness.splits)} random splits of the same examples, "
             f"{words.rate(robustness.nonempty)} confirmed anything. They share one sample: how "
             "often a finding is confirmed is not a probability of its being true."
         )
@@ -427,7 +427,7 @@ class Outline:
         if annotation := describe_annotation(self.report, finding.rule, finding.source):
             yield "Annotation", annotation
         if finding.aliases:
-            yield "Same units as", Code(words.listing(finding.aliases))
+            yield "Same examples as", Code(words.listing(finding.aliases))
         if finding.elsewhere is not None:
             yield "Change elsewhere", describe_elsewhere(finding)
         if finding.decoys is not None:

@@ -84,8 +84,8 @@ def make_section(report: Report) -> Section | None:
             lambda row: None if row[4] is None else f"{100 * row[4]:.3g}",
         ),
         note="A description of several arms counts in each; one that was proposed blindly too, or "
-        "named by you, owes nothing to outcomes, and all units may test it."
-        + " Differences are those of held-out units."
+        "named by you, owes nothing to outcomes, and all examples may test it."
+        + " Differences are those of held-out examples."
         * bool(report.n_holdout),
     )
     return Section(

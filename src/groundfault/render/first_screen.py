@@ -48,12 +48,13 @@ def list_first(outline: Outline, *, terminal: bool = False) -> Iterator[Content]
         excluded += " To find smaller ones, add examples or test a rule you suspect (--candidate)."
     yield None if outline.is_finding else excluded
     sample = next((mode.sample for mode in report.modes if mode.sample), report.sample)
+    kind, kinds = ("high loss", "high losses") if report.is_graded else ("failure", "failures")
     if terminal and (search is None or search.matrix or not report.modes):
         shown = sample[:1] if report.modes else sample[: mode_page.MAX_LISTED]
-        lead = "For example " if report.modes else "A failure: "
+        lead = "For example " if report.modes else f"A {kind}: "
         yield (small(quote_example((example,), lead)) for example in shown)
     elif not report.modes and sample:
-        yield mode_page.list_excerpts(sample, "", {"failing": "Typical failures"})
+        yield mode_page.list_excerpts(sample, "", {"failing": f"Typical {kinds}"})
     # of a terminal one sentence alone: what a list is worth, or what nothing found excludes
     yield excluded if outline.is_finding and not terminal else None
     if own := set(report.manifest.own_rules):

@@ -138,7 +138,8 @@ class GroupCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def lowest(self) -> float:
         """Return the mean of all its cases if every other one fails.
 
-        It holds however cases were chosen and whenever one stops, where `Certificate.bounds_means`.
+        It holds however cases were chosen and whenever one stops, unless answers differ from run to
+        run (the claim "rates") or a model wrote the cases.
         """
         return self.total / self.size
 
@@ -338,14 +339,6 @@ class Certificate(StoredResult, frozen=True, omit_defaults=True):
         path = [WealthPoint(r.step, *map(float, r.log_e)) for r in self.rounds if r.closed]
         return (WealthPoint(0, 0.0, 0.0), *path)
 
-    @property
-    def bounds_means(self) -> bool:
-        """Return whether labels bound the mean of all cases of a group.
-
-        A case that may be answered anew, or is one of endless draws, leaves the mean open.
-        """
-        return self.plan.claim != "rates" and not self.pool.generated
-
     def find_intervals(self) -> dict[str, tuple[float, float]]:
         """Return an interval of the mean of each group: of the population, or of these cases.
 
@@ -414,10 +407,6 @@ class Certificate(StoredResult, frozen=True, omit_defaults=True):
         reviewed = {review.step for review in self.reviews}
         alone = sum(point.closed and point.step not in reviewed for point in self.rounds)
         return len(self.reviews) + alone
-
-    def compute_cost(self, per_label: float) -> float:
-        """Return the cost of the labels."""
-        return per_label * self.judgements
 
 
 @dataclass(frozen=True)

@@ -138,13 +138,8 @@ class ContingencyTables:
         sided = (self.on > 0) & (self.off > 0)
         return np.asarray(hits, dtype=np.bool_).reshape(len(self)) & sided
 
-    def fraction(self, index: int) -> Fraction:
-        """Return the lift of one hypothesis as an exact rational."""
-        n, k, s, t = self._rows(slice(index, index + 1))[0]
-        return Fraction(n * s - k * t, k * (n - k) * self.unit)
-
-    def _rows(self, part: slice = slice(None)) -> list[tuple[int, int, int, int]]:
-        columns = (self.n[part], self.on[part], self.on_sum[part], self.total[part])
+    def _rows(self) -> list[tuple[int, int, int, int]]:
+        columns = (self.n, self.on, self.on_sum, self.total)
         return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
