@@ -41,10 +41,18 @@ _ALLOWED = frozenset(
 _LONGEST = 20_000
 _VALUE = r"(?:-?\d+(?:\.\d+)?|'[\w .:/]*')"
 _ENDS = rf"(?:=|<>|[<>]=?) {_VALUE}|IN \({_VALUE}(?:, {_VALUE})*\)|IS NULL"
-_ONE = rf"""(?:NOT )?"[\w .:/]+"(?: (?:{_ENDS}))?"""
-_PLAIN = re.compile(f"{_ONE}(?: AND {_ONE})*")
+_RANGE = rf"BETWEEN {_VALUE} AND {_VALUE}"
+_TEXT = r"'(?:[^'\x00-\x1f]|'')*'"
+_NAME = r'"[\w .:/]+"'
+_MARKS = rf"LENGTH\({_NAME}\) - LENGTH\(REPLACE\(REPLACE\({_NAME}, ',', ''\), ';', ''\)\)"
+_LENGTH = rf"(?:LENGTH\({_NAME}\)|{_MARKS}) > \d+"
+_ONE = rf"(?:(?:NOT )?{_NAME}(?: (?:{_ENDS}|{_RANGE}|~\*? {_TEXT}))?|{_LENGTH})"
+_PART = rf"(?:{_ONE}|\({_ONE}(?: OR {_ONE})+\))"
+_PLAIN = re.compile(f"{_PART}(?: (?:AND|OR) {_PART})*")
 """Rules that are in normal form as they are written: a parser takes .2 ms for each, and .1 s to
 load."""
+CONDITION, CONDITIONS = re.compile(_PART), re.compile(f"{_PART}(?: AND {_PART})*")
+"""The same without an OR that is not in parentheses: one condition, and several."""
 ESCAPE = "\\"
 # characters with a meaning in a regular expression; to escape a letter would be an error
 _SIGNS = frozenset("\\.+*?()|[]{}^$#&-~")
@@ -196,7 +204,7 @@ def _parse(text: str) -> Rule:
     if len(text) > _LONGEST:
         raise RuleError(f"the rule has {len(text)} characters; at most {_LONGEST} are read")
     if _PLAIN.fullmatch(text):
-        return Rule(text, tuple(sorted({*re.findall('"(.*?)"', text)})))
+        return Rule(text, tuple(sorted({*re.findall('"(.*?)"', re.sub(_TEXT, "", text))})))
     from sqlglot import exp, parse
     from sqlglot.errors import SqlglotError
 

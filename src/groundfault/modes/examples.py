@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from groundfault.core.column_meaning import ANSWERS, PROMPTS, list_conversations, tell_conversation
 from groundfault.core.columns import Kind, list_plain, profile, take_sample, tell_value
 from groundfault.core.evidence import Evidence
-from groundfault.core.rules import Rule
+from groundfault.core.rules import CONDITION, CONDITIONS, Rule
 from groundfault.modes.mode import DosePoint, Mode, ModeExample, Side
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 
@@ -165,9 +165,12 @@ def split_conditions(rule: str) -> tuple[str, ...]:
     >>> split_conditions("n_lines > 2 AND n_words BETWEEN 3 AND 5")
     ('"n_lines" > 2', '"n_words" BETWEEN 3 AND 5')
     """
+    sql = Rule.parse(rule).sql
+    if CONDITIONS.fullmatch(sql):
+        return tuple(one[1:-1] if one[0] == "(" else one for one in CONDITION.findall(sql))
     from sqlglot import exp, parse_one
 
-    stack, parts = [parse_one(Rule.parse(rule).sql, read="postgres")], []
+    stack, parts = [parse_one(sql, read="postgres")], []
     while stack:
         tree = stack.pop().unnest()
         if isinstance(tree, exp.And):

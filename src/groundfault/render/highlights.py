@@ -34,10 +34,12 @@ def find_patterns(rule: str) -> dict[str, tuple[str, ...]]:
     >>> find_patterns("prompt ~* '\\\\bnot\\\\b' AND lang = 'en' AND NOT prompt LIKE '%why%'")
     {'prompt': ('(?i)\\\\bnot\\\\b',)}
     """
+    sql, patterns = Rule.parse(rule).sql, dict[str, list[str]]()
+    if "~" not in sql and "LIKE" not in sql:
+        return {}
     from sqlglot import exp, parse_one
 
-    patterns: dict[str, list[str]] = {}
-    tree = parse_one(Rule.parse(rule).sql, read="postgres")
+    tree = parse_one(sql, read="postgres")
     kinds = (exp.RegexpLike, exp.RegexpILike, exp.Like, exp.ILike)
     for node in tree.find_all(*kinds):
         column, text = node.this.find(exp.Column), node.expression
