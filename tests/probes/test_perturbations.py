@@ -207,6 +207,11 @@ def test_directional_tests_make_a_table_to_audit(tmp_path: Path) -> None:
     assert set(failed["name"]) == {"Ben"}
     assert table["n"].dtype == pl.Int64
     assert "must rise" in printed
+    # the command that is named next has to take rows without a score
+    named = printed[printed.index("groundfault audit") :].split()[1:]
+    assert named[-2:] == ["--null-outcome", "unparsed"]
+    audited = CliRunner().invoke(cli, [*named, "--no-ledger"])
+    assert audited.exit_code == 0, audited.output
 
 
 def test_answers_that_cannot_be_read_are_unscored(tmp_path: Path) -> None:
@@ -226,6 +231,16 @@ def test_answers_that_cannot_be_read_are_unscored(tmp_path: Path) -> None:
     assert table["failed"].to_list() == [None] * 10
     assert table["failed"].dtype == pl.Int64
     assert "must rise" in printed
+    assert "no pair of answers can be read; one is 'I cannot say'" in printed
+    assert "groundfault audit" not in printed
+
+
+def test_a_model_that_gives_no_answer_is_named(tmp_path: Path) -> None:
+    file, said = tmp_path / "tests.toml", tmp_path / "said.jsonl"
+    file.write_text(TESTS[: TESTS.index('[[test]]\nname = "case"')])
+    said.write_text('{"prompt": "a", "response": "b"}')
+    printed = run("expect", file, "--model", f"replay:{said}", "-o", tmp_path / "results.csv")
+    assert "gave no answer, so there is nothing to audit" in printed
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def expect(
 
     \b
     groundfault lab probe expect tests.toml --model openai/gpt-4o-mini -o results.parquet
-    groundfault audit results.parquet --id id --outcome failed
+    groundfault audit results.parquet --id id --outcome failed --null-outcome unparsed
 
     Output
     ------
@@ -123,8 +123,25 @@ def expect(
     options: Options = {"temperature": 0, "record": record, "progress": progress}
     table = run_expectations(expectations, lexicon, target, count=count, seed=seed, **options)
     write_table(table, out)
-    command = f"groundfault audit {out} --id id --outcome failed"
-    return Result([_tabulate_tests(table), f"wrote {table.height:,} rows to {out}", command])
+    return Result(
+        [
+            _tabulate_tests(table),
+            f"wrote {table.height:,} rows to {out}",
+            _name_next_step(table, out, target.name),
+        ]
+    )
+
+
+def _name_next_step(table: pl.DataFrame, out: str, model: str) -> str:
+    """Name the audit of the tests or, if no pair of answers can be read, say why there is none."""
+    unscored = table["failed"].null_count()
+    if unscored < table.height:
+        command = f"groundfault audit {out} --id id --outcome failed"
+        return f"{command} --null-outcome unparsed" if unscored else command
+    first = next(filter(None, table["response"]), None)
+    if first is None:
+        return f"{model} gave no answer, so there is nothing to audit"
+    return f"no pair of answers can be read; one is {first[:80]!r}"
 
 
 def _tabulate_tests(table: pl.DataFrame) -> Table:
