@@ -75,6 +75,19 @@ def test_a_mistake_is_named(tmp_path: Path, options: list[str], message: str) ->
     assert message in str(result.exception)
 
 
+def test_copies_and_several_models_are_named(tmp_path: Path) -> None:
+    place, world = tmp_path / "t.parquet", draw_world(0)
+    world = world.with_columns(prompt=pl.format("What is {} plus one?", "id"))
+    call = ["lab", "condition", str(place), "--id", "id", "--outcome", "failed"]
+    call += ["--declare", "rule_*", "--given", "number"]
+    pl.concat([world, world[:9].with_columns(pl.col("id") + 1000)]).write_parquet(place)
+    assert "309 rows are 300 examples" in str(CliRunner().invoke(cli, call).exception)
+    both = [world.with_columns(model=pl.lit(name)) for name in ("old", "new")]
+    pl.concat(both).write_parquet(place)
+    result = CliRunner().invoke(cli, [*call, "--model-column", "model"])
+    assert "there are 2 models; choose one with --model" in str(result.exception)
+
+
 def test_missing_values_are_marked_and_constant_columns_left_out() -> None:
     table = pl.DataFrame(
         {"a": [1.0, None, 3.0, 4.0], "b": ["x", None, "x", "y"], "c": [1, 1, 1, 1]}

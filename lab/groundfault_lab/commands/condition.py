@@ -67,8 +67,13 @@ def condition(
     if case.judge.confirmation != "none":
         raise PlanError("a rule was found by looking at outcomes; name rules that were not")
     losses = case.losses()
-    if len(losses) > 1 or losses.shape[1] != len(evidence.frame):
-        raise InputError("name one row for each example, of one model")
+    if len(losses) > 1:
+        raise InputError(f"there are {len(losses)} models; choose one with --model")
+    if losses.shape[1] != len(evidence.frame):
+        raise InputError(
+            f"{len(evidence.frame):,} rows are {losses.shape[1]:,} examples, by id or by input; "
+            "keep one row of each"
+        )
     if case.marks.valid is not None or any(case.marks.unusable):
         raise InputError("a rule has no value in some rows; count these as off: --missing off")
     known = ~np.isnan(losses[0])
