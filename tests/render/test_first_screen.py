@@ -157,6 +157,19 @@ def test_examples_without_texts_show_attributes_and_left_out_columns_a_reason() 
     assert re.search(r"A failure: \d+ · lang: (de|en) · turns: \d", text)
 
 
+def test_a_bar_shows_the_part_of_all_failures_that_each_rule_is_the_first_to_match(
+    one: Report, nothing: Report
+) -> None:
+    assert one.mode_search is not None
+    (coverage,) = one.mode_search.outcomes
+    page = html(make_page(one))
+    shares = list(map(float, re.findall(r"--share:([\d.]+)", page)))
+    assert len(shares) == sum(mode.errors_new > 0 for mode in one.modes)
+    assert sum(shares) == pytest.approx(100 * coverage.covered_errors / coverage.errors, abs=0.1)
+    assert "grey: no rule" in page
+    assert "--share:" not in html(make_page(nothing))
+
+
 def test_graded_losses_have_a_mean_and_no_failure_rate() -> None:
     rng = np.random.default_rng(0)
     langs = rng.choice(["de", "en", "fr"], 400)

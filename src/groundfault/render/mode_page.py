@@ -93,7 +93,8 @@ def list_lead(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Conte
         if terminal and not left:
             break
         items = tuple(_state(one, outline.full, terminal) for one in modes)
-        blocks = list_blocks(Statements(items, MAX_FULL), outline.describe_coverage(outcome))
+        listed = Statements(items, MAX_FULL, shares=outline.split_failures(outcome))
+        blocks = list_blocks(listed, outline.describe_coverage(outcome))
         if terminal:
             blocks, left = (Statements(items[:left]),), max(0, left - len(items))
         yield Entry(_name_outcome(outline, outcome), blocks) if several else blocks

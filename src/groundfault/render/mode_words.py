@@ -204,24 +204,30 @@ class ModeOutline:
             return ""
         rules = "This rule covers" if count == 1 else f"These {count} rules cover"
         examples = words.rate(coverage.covered / coverage.n)
+        share, units = _share_of_errors(coverage), f"{self.report.unit}s"
         if self.changes is not None:
+            run = self.changes[int(outcome != BETTER)]
             if self.search.like_for_like:
-                run = self.changes[int(outcome != BETTER)]
-                return (
-                    f"{rules} {_share_of_errors(coverage)} of the failures of {run}, in {examples} "
-                    f"of its {self.report.unit}s."
-                )
+                return f"{rules} {share} of the failures of {run}, in {examples} of its {units}."
             return (
-                f"{rules} {_share_of_errors(coverage)} of the {self.report.unit}s that got "
-                f"{outcome}, in {examples} of all {self.report.unit}s."
+                f"{rules} {share} of the {units} that got {outcome}, in {examples} of all {units}."
             )
         failures = "the loss" if self.report.is_graded else "the failures"
         failures = "these cases" if self.report.manifest.compare else failures
-        share = _share_of_errors(coverage)
         left = coverage.errors - coverage.covered_errors
         rest = "the rest" if left % 1 else words.plural(round(left), "failure")
         rest = "" if share == "all" else f"; {rest} {'matches' if left == 1 else 'match'} no rule"
-        return f"{rules} {share} of {failures} in {examples} of the {self.report.unit}s{rest}."
+        return f"{rules} {share} of {failures} in {examples} of the {units}{rest}."
+
+    def split_failures(self, outcome: str) -> tuple[tuple[int, float], ...]:
+        """Return each mode's number, and the percentage of failures that it is the first to match.
+
+        Empty where modes are about changes, some of which are improvements.
+        """
+        total = next((c.errors for c in self.search.outcomes if c.outcome == outcome), 0.0)
+        modes = dict(self.groups).get(outcome, ()) if total and self.changes is None else ()
+        shares = ((one.number, 100 * one.mode.errors_new / total) for one in modes)
+        return tuple((number, share) for number, share in shares if share > 0)
 
     @property
     def silent(self) -> str:

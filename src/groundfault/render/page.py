@@ -235,16 +235,13 @@ class Bar:
     @property
     def widths(self) -> tuple[int, int]:
         """Return both rates in thousandths of the full width."""
-        inside, outside = (
-            min(1000, round(1000 * rate / self.full)) for rate in (self.inside, self.outside)
-        )
+        rates = self.inside, self.outside
+        inside, outside = (min(1000, round(1000 * rate / self.full)) for rate in rates)
         return inside, outside
 
     def draw(self, cells: int) -> str:
         """Return the bar in characters: dark up to the one rate, and grey up to the other."""
-        inside, outside = (
-            max(round(cells * width / 1000), int(width > 0)) for width in self.widths
-        )
+        inside, outside = (max(round(cells * w / 1000), int(w > 0)) for w in self.widths)
         grey = min(inside, outside)
         return "▒" * grey + "█" * (inside - grey) + "░" * (cells - inside)
 
@@ -281,12 +278,15 @@ class Statements:
     open : int
         How many a page shows; the others are folded under ``more``.
     more : str
+    shares : tuple of (int, float)
+        Numbers of items, and their parts of a whole in percent, which a bar above them shows.
     """
 
     block: ClassVar = "statements"
     items: tuple[Statement, ...]
     open: int = 12
     more: str = "more"
+    shares: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True)
