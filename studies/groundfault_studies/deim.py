@@ -23,7 +23,6 @@ from groundfault.errors import MissingExtraError, PlanError
 from groundfault.probes.bank.toml_tables import locate_errors
 from groundfault_lab.improve import (
     Acquisition,
-    Improvement,
     Learning,
     LeastConfident,
     RandomOrder,
@@ -97,7 +96,7 @@ def study(
     permutations = QUICK_PERMUTATIONS if quick else PERMUTATIONS
     place = None if keep is None else Path(keep)
     # a stored row is used again only where all that it depends on is the same, so its name says all
-    reading = reader.key[:16]
+    reading = f"{reader.key[:16]}, {' + '.join(improve.SLICERS)}"
     todo = {
         f"{pair.name}, seed {seed} ({pair.key}, {reading}, {permutations})": (
             pair,
@@ -173,10 +172,9 @@ def _measure_rows(pair: Pair, seed: int, pipeline: str, permutations: int) -> Ro
         for method, fit in fits.items()
     ]
     for method, by_act in _improve(predictions, seed).items():
-        for act, one in by_act.items():
-            curves = {"accuracy": one.accuracy.tolist(), "confidence": one.confidence.tolist()}
-            row = {"pair": pair.name, "module": "improve", "method": method, "act": act}
-            rows.append(row | {"original": one.original, **curves, "p": one.p, "c_p": one.c_p})
+        for one in by_act.values():
+            row = {"pair": pair.name, "module": "improve", "method": method}
+            rows.append(row | improve.store_improvement(one))
     rows.append(
         {"pair": pair.name, "module": "relearnt", "gain": improve.learn_instead(predictions)}
     )
@@ -192,9 +190,8 @@ def _improve(predictions: Predictions, seed: int) -> improve.Improvements:
     labelled_part, fresh_part = (
         (part.embedding, part.label, part.probability) for part in (first, rest)
     )
-    out = improve.measure(predictions) | {
-        "spotlight": improve.acts(Spotlight(), labelled_part, fresh_part)
-    }
+    out = {name: improve.measure(predictions, name) for name in improve.SLICERS}
+    out["spotlight"] = improve.acts(Spotlight(), labelled_part, fresh_part)
     count = out["edisa"]["rejected"].steps
     second = np.argsort(-rest.probability, axis=1, kind="stable")[:, 1]
     chance = stream(seed, "deim chance").random(len(rest.label))
@@ -296,11 +293,7 @@ def _runs(rows: Rows) -> list[improve.Improvements]:
     for row in rows:
         if not runs or row["act"] in runs[-1].get(row["method"], {}):
             runs.append({})
-        accuracy, confidence = (
-            np.asarray(row[key], dtype=np.float64) for key in ("accuracy", "confidence")
-        )
-        one = Improvement(row["act"], row["original"], accuracy, confidence, row["p"], row["c_p"])
-        runs[-1].setdefault(row["method"], {})[row["act"]] = one
+        runs[-1].setdefault(row["method"], {})[row["act"]] = improve.read_improvement(row)
     return runs
 
 

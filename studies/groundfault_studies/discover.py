@@ -305,7 +305,9 @@ def compare_default(discoveries: Discoveries) -> PaperTable:
         for key, value_of in (("lead", _lead), ("f1", _f1)):
             values = {name: np.array([value_of(one) for one in ones]) for name, ones in by.items()}
             here[key] = float(values[_FUSED].mean())
-            here |= {f"{key} {name}": _interval(values[_FUSED] - values[name]) for name in _RIVALS}
+            here |= {
+                f"{key} {name}": format_interval(values[_FUSED] - values[name]) for name in _RIVALS
+            }
         rows.append(PaperRow(model, here))
     note = (
         "Lead: efficacy less that of confidence. F1: of the errors that are found. Both are 0 if "
@@ -325,8 +327,8 @@ def _f1(one: Discovery) -> float:
     return 2 * one.efficacy * one.recall / total if one.count and total > 0 else 0.0
 
 
-def _interval(differences: NDArray[np.float64]) -> str:
-    """The mean, and its interval where there are two or more."""
+def format_interval(differences: NDArray[np.float64]) -> str:
+    """The mean of differences, and its 95% interval where there are two or more."""
     from scipy.stats import t
 
     mean, n = differences.mean(), len(differences)

@@ -11,8 +11,9 @@ Tables 11 and 12 and Figures 4 to 6."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,10 @@ from groundfault_lab.improve import (
 )
 from groundfault_lab.slicing.domino import Domino
 from groundfault_lab.slicing.edisa import Edisa
-from groundfault_studies.discover import FITTED, SOURCE, make_slicer
+from groundfault_lab.slicing.fusion import Fusion
+from groundfault_studies.discover import FITTED, SOURCE, format_interval, make_slicer
 from groundfault_studies.real_models import Predictions, of_texts, shipped_classifiers, tasks
+from groundfault_studies.resuming import Rows, resume_parts
 from groundfault_studies.shared_folder import find_shared
 from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
 
@@ -51,13 +54,23 @@ LabelledExamples = tuple[Floats, NDArray[np.int64], Floats]
 LEVEL = 0.05
 START, BATCH, ROUNDS = 40, 20, 12
 SEEDS, QUICK_SEEDS = 10, 1
-SLICERS: Mapping[str, tuple[type[Edisa] | type[Domino], dict[str, Any]]] = {
+_OURS, _FUSED = "edisa, our default", "fusion"
+SLICERS: Mapping[str, tuple[type[Edisa | Domino | Fusion], dict[str, Any]]] = {
     "edisa": (Edisa, {"suspicion": "slices"}),
-    "edisa, our default": (Edisa, {"name": "edisa, our default"}),
+    _OURS: (Edisa, {"name": _OURS}),
     "domino": (Domino, {"confidence_weight": 40.0}),
+    _FUSED: (Fusion, {}),
 }
-"""Slicers by the paper's rule, with the weights that it gives them, and our default."""
+"""Slicers by the paper's rule, with the weights that it gives them, Edisa's default, and fusion."""
+_RIVALS = {"edisa": "paper's rule", "domino": "Domino", _OURS: "Edisa's default"}
+"""With which `compare_fusion` compares the fusion of mixtures."""
+_MEASURES: Mapping[str, Callable[[Improvement], float]] = {
+    "gain": lambda one: one.improvement,
+    "to confidence": lambda one: one.c_improvement,
+    "steps ahead of confidence": lambda one: one.c_proportion,
+}
 
+_RELEARNT = "learnt from the same labels"
 _COLUMNS: Columns = {
     "found": ("found", "size"),
     "c_proportion": ("C-prop", "rate"),
@@ -99,6 +112,7 @@ def study(
     shared: str | Path | None = None,
     *,
     seeds: int | None = None,
+    first_seed: int = 0,
     jobs: int = 1,
     quick: bool = False,
     keep: str | Path | None = None,
@@ -113,13 +127,15 @@ def study(
         ``../shared/data``. Without it they are lacking.
     seeds : int, optional
         How often classifiers are trained, each time on other examples; left out, 10, or quickly 1.
+    first_seed : int
+        Seed of the first training of Tables 11 and 12; the others follow it.
     jobs : int
-        Processes of active learning; the answer does not depend on it.
+        Processes; the answer does not depend on it.
     quick : bool
         One seed: to see that it runs, not for conclusions.
     keep : path, optional
-        File where curves of active learning are kept after each run, a line a task; a study that
-        was stopped takes them up again.
+        File where curves of active learning are kept after each run, a line a task; rejected and
+        relabelled examples are kept beside it. A study that was stopped takes both up again.
     progress : callable, optional
         Called with a message at each step.
 
@@ -139,9 +155,16 @@ def study(
         "improve",
         "What suspected examples are good for",
         SOURCE,
-        {"seeds": seeds, "fitted": FITTED, "start": START, "batch": BATCH, "rounds": ROUNDS},
+        {
+            "seeds": seeds,
+            "first seed": first_seed,
+            "fitted": FITTED,
+            "start": START,
+            "batch": BATCH,
+            "rounds": ROUNDS,
+        },
         (
-            *act_tables(folder, seeds, progress),
+            *act_tables(folder, range(first_seed, first_seed + seeds), jobs, place, progress),
             *(
                 figure_6(learn_curves(task, seeds, jobs, place, progress), task.name)
                 for task in learning_tasks(folder)
@@ -152,21 +175,64 @@ def study(
 
 
 def act_tables(
-    folder: Path, seeds: int, progress: Progress | None = None
+    folder: Path,
+    seeds: Sequence[int],
+    jobs: int = 1,
+    keep: Path | None = None,
+    progress: Progress | None = None,
 ) -> tuple[PaperTable, ...]:
     """Tables 11 and 12, each with its curves."""
-    progress = listener(progress)
+    texts = folder if folder.is_dir() else None
+    about = "texts too" if texts else "no texts"
+    todo = {
+        f"seed {seed}, classifier {number}, {name}, {about}": (texts, seed, number, name)
+        for seed in seeds
+        for number in range(4 if texts is None else 6)
+        for name in (*SLICERS, _RELEARNT)
+    }
+    # beside the curves, which are a file of another form
+    place = keep.with_suffix(".acts.jsonl") if keep else None
+    rows = resume_parts(todo, _measure_part, place, jobs, progress)
     improvements: dict[str, list[Improvements]] = {}
     relearnt: dict[str, list[float]] = {}
-    for seed in range(seeds):
-        progress(f"rejecting and relabelling, seed {seed + 1} of {seeds}")
-        for predictions in [
-            *shipped_classifiers(seed),
-            *(of_texts(folder, seed) if folder.is_dir() else ()),
-        ]:
-            improvements.setdefault(predictions.name, []).append(measure(predictions))
-            relearnt.setdefault(predictions.name, []).append(learn_instead(predictions))
+    for row in rows:
+        if row["slicer"] == _RELEARNT:
+            relearnt.setdefault(row["classifier"], []).append(row["gain"])
+            continue
+        runs = improvements.setdefault(row["classifier"], [])
+        if row["slicer"] == next(iter(SLICERS)):
+            runs.append({})
+        runs[-1][row["slicer"]] = {one["act"]: read_improvement(one) for one in row["acts"]}
     return tables(improvements, relearnt)
+
+
+def _measure_part(folder: Path | None, seed: int, number: int, name: str) -> Rows:
+    """What one slicer does for one training of a classifier, or other learning in its place."""
+    predictions = _train(folder, seed)[number]
+    about = {"classifier": predictions.name, "slicer": name}
+    if name == _RELEARNT:
+        return [{**about, "gain": learn_instead(predictions)}]
+    acts = measure(predictions, name).values()
+    return [{**about, "acts": [store_improvement(one) for one in acts]}]
+
+
+@lru_cache(maxsize=1)
+def _train(folder: Path | None, seed: int) -> tuple[Predictions, ...]:
+    return (*shipped_classifiers(seed), *(of_texts(folder, seed) if folder else ()))
+
+
+def store_improvement(one: Improvement) -> dict[str, Any]:
+    """Return an improvement as plain numbers, for a file of rows."""
+    curves = {"accuracy": one.accuracy.tolist(), "confidence": one.confidence.tolist()}
+    return {"act": one.act, "original": one.original, **curves, "p": one.p, "c_p": one.c_p}
+
+
+def read_improvement(row: Mapping[str, Any]) -> Improvement:
+    """Return what `store_improvement` was given."""
+    accuracy, confidence = (
+        np.asarray(row[key], dtype=np.float64) for key in ("accuracy", "confidence")
+    )
+    return Improvement(row["act"], row["original"], accuracy, confidence, row["p"], row["c_p"])
 
 
 def tables(
@@ -175,24 +241,30 @@ def tables(
     """Tables 11 and 12 with their curves, of the runs of every model."""
     return (
         _table("rejected", "Table 11: selective prediction", improvements),
+        compare_fusion("rejected", improvements),
         _curves("rejected", "Figure 4: accuracy while examples are rejected", improvements),
         _table("relabelled", "Table 12: flipping", improvements, relearnt),
+        compare_fusion("relabelled", improvements),
         _curves("relabelled", "Figure 5: accuracy while examples are relabelled", improvements),
     )
 
 
-def measure(predictions: Predictions) -> Improvements:
-    """By slicer, the examples rejected and relabelled: fitted on the first two thirds, measured on
-    the last.
+def measure(predictions: Predictions, name: str) -> dict[str, Improvement]:
+    """By act, what a slicer does with examples: fitted on the first two thirds, measured on the
+    last.
+
+    Parameters
+    ----------
+    predictions : Predictions
+    name : str
+        Of `SLICERS`.
     """
     first, rest = predictions.split(FITTED)
     labelled_part, fresh_part = (
         (part.embedding, part.label, part.probability) for part in (first, rest)
     )
-    out: Improvements = {}
-    for name, (kind, parameters) in SLICERS.items():
-        out[name] = acts(make_slicer(kind, first, **parameters), labelled_part, fresh_part)
-    return out
+    kind, parameters = SLICERS[name]
+    return acts(make_slicer(kind, first, **parameters), labelled_part, fresh_part)
 
 
 def acts(
@@ -333,15 +405,41 @@ def _table(
         here |= {"c_p": c_p[model, name], "p": p[model, name], "verdict": "; ".join(words)}
         rows.append(PaperRow(f"{model}: {name}", here))
         if relearnt and name == list(improvements[model][0])[-1]:
-            rows.append(
-                PaperRow(
-                    f"{model}: learnt from the same labels", {"improvement": _mean(relearnt[model])}
-                )
-            )
+            rows.append(PaperRow(f"{model}: {_RELEARNT}", {"improvement": _mean(relearnt[model])}))
     for name, numbers in _PRINTED[act].items():
         paper = dict(zip(("c_proportion", "c_improvement", "improvement"), numbers, strict=True))
         rows.append(PaperRow(f"average of nine data sets, BERT: {name}", paper=paper))
     return PaperTable(title, _NOTE + (_NOTE_ON_FLIPPING if relearnt else ""), _COLUMNS, tuple(rows))
+
+
+def compare_fusion(act: str, improvements: Mapping[str, Sequence[Improvements]]) -> PaperTable:
+    """What the fusion of mixtures gains over the paper's rule, its baseline and Edisa's default, on
+    the same trainings.
+    """
+    columns: Columns = {
+        "fusion": ("fusion", "rate"),
+        **{name: (f"less {said}", "text") for name, said in _RIVALS.items()},
+    }
+    rows = []
+    for model, runs in improvements.items():
+        for measure_name, value_of in _MEASURES.items():
+            values = {
+                name: np.array([value_of(run[name][act]) for run in runs])
+                for name in (_FUSED, *_RIVALS)
+            }
+            here: dict[str, Value] = {"fusion": _mean(values[_FUSED])}
+            for name in _RIVALS:
+                differences = values[_FUSED] - values[name]
+                there = differences[~np.isnan(differences)]
+                here[name] = format_interval(there) if len(there) else None
+            rows.append(PaperRow(f"{model}: {measure_name}", here))
+    note = (
+        "Gain: accuracy after the last step less the model's. To confidence: less that after as "
+        "many steps by confidence. Steps: the share at which it is ahead of that, over trainings "
+        "in which both rules suspect any. In brackets 95% intervals over seeds, by Student's t; "
+        "seeds share their data, so they speak of training anew on these, not of other data."
+    )
+    return PaperTable(f"Fusion beside the others: examples {act}", note, columns, tuple(rows))
 
 
 def _p_values(

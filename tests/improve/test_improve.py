@@ -632,27 +632,36 @@ def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
     from rich.console import Console
 
     from groundfault.render.terminal import show
-    from groundfault_studies.improve import learn_curves, learning_tasks, study
+    from groundfault_studies.improve import act_tables, learn_curves, learning_tasks, study
 
     keep = tmp_path / "improve.rows.jsonl"
     messages: list[str] = []
     tables = study(tmp_path, seeds=1, keep=keep, progress=messages.append)
     assert tables.lacking
-    eleven, four, twelve, five, six = tables.tables
-    assert [len(table.rows) for table in tables.tables] == [4 * 3 + 2, 4 * 2, 4 * 4 + 2, 4 * 2, 6]
+    eleven, left_out, four, twelve, relabelled, five, six = tables.tables
+    sizes = [4 * 4 + 2, 4 * 3, 4 * 2, 4 * 5 + 2, 4 * 3, 4 * 2, 7]
+    assert [len(table.rows) for table in tables.tables] == sizes
     rows = {row.label: row.here for table in (eleven, twelve) for row in table.rows}
     digits = rows["digits, logistic: edisa"]
     assert digits["improvement"] > 0.1
     assert digits["verdict"] == "not shown; not shown"  # one seed shows nothing
+    # one training has a difference and no interval
+    for table, beside in ((eleven, left_out), (twelve, relabelled)):
+        by_label = {row.label: row.here for row in table.rows}
+        gain = by_label["digits, logistic: fusion"]["improvement"]
+        other = by_label["digits, logistic: domino"]["improvement"]
+        here = beside.rows[0].here
+        assert here["fusion"] == pytest.approx(gain)
+        assert here["domino"] == f"{gain - other:+.3f}"
     last = four.rows[0].here["1.0"]
     row_rejected = next(row for row in eleven.rows if row.label == "digits, logistic: edisa").here[
         "improvement"
     ]
     assert last - four.rows[0].here["0"] == pytest.approx(row_rejected)
     assert five.rows[1].label == "digits, logistic: confidence"
-    ours = ("edisa", "edisa, our default", "domino", "auditor")
+    ours = ("edisa", "edisa, our default", "domino", "fusion", "auditor")
     assert [row.label for row in six.rows] == ["confidence", *ours, "random"]
-    assert "active learning, digits: 6 of 6 runs" in messages
+    assert "active learning, digits: 7 of 7 runs" in messages
     tables.write(tmp_path)
     assert "85.48%" in (tmp_path / "improve.md").read_text()
     show(tables.make_page(None), Console(width=80))
@@ -662,6 +671,9 @@ def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
     again: list[str] = []
     learn_curves(task, 1, 1, keep, again.append)
     assert not again  # all of it was kept
+    folder = tmp_path / "real"
+    assert act_tables(folder, [0], keep=keep, progress=again.append) == tables.tables[:-1]
+    assert not again
     keep.write_text("{}\n")
     with pytest.raises(InputError, match=r"improve.rows.jsonl, line 1: not learning curves"):
         learn_curves(task, 1, 1, keep, again.append)

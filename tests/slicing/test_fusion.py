@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from groundfault.errors import InputError, PlanError
+from groundfault_lab.improve import Flipping
 from groundfault_lab.slicing import Domino, Fusion
 
 
@@ -58,6 +59,19 @@ def test_as_many_as_lie_in_error_slices() -> None:
     few = Fusion(n_slices=30, count="slices").fit(*first).error_prone(rest[0], rest[2])
     many = Fusion(n_slices=30, count="f1").fit(*first).error_prone(rest[0], rest[2])
     assert 0 < few.sum() <= many.sum()
+
+
+def test_suspected_examples_are_relabelled_by_the_slices_of_edisa() -> None:
+    first, rest = draw(600, 0), draw(600, 1)
+    flipping = Flipping(Fusion(n_slices=30)).fit(*first)
+    edisa = flipping.slicer_.slices_
+    assert flipping.slicer_.labels_.tolist() == edisa.labels_.tolist()
+    slices = flipping.slicer_.predict(rest[0], rest[2])
+    assert slices.tolist() == edisa.predict(rest[0], rest[2]).tolist()
+    before = rest[2].argmax(axis=1)
+    changed = flipping.predict(rest[0], rest[2]) != before
+    assert changed.any()
+    assert not (changed & ~flipping.slicer_.error_prone(rest[0], rest[2])).any()
 
 
 def draw_of_two_classes(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -73,7 +73,7 @@ def _list_study_settings(
     seeds : N
         Number of trainings of a model, or of runs of probes.
     first_seed : N
-        For discover: seed of the first training; default 0.
+        For discover and improve: seed of the first training; default 0.
     judge : NAME
         For finders: rank them by what this judge confirms, instead of the tables.
     quick

@@ -61,6 +61,12 @@ class Fusion(Estimator):
     random_state : int
         Of folds and starts.
 
+    Attributes
+    ----------
+    slices_ : Edisa
+        Slices of all examples, with the weights of Discover: `predict` gives the slice of an
+        example, and `Flipping` its commonest class. They decide nothing about who is suspected.
+
     Notes
     -----
     By F1 many are suspected where errors can hardly be told: at worst all of them.
@@ -85,6 +91,12 @@ class Fusion(Estimator):
 
     fits_: list[tuple[list[list[Part]], Any]] = field(init=False, repr=False)
     threshold_: float = field(init=False, repr=False)
+    slices_: MixtureSlicer = field(init=False, repr=False)
+
+    @property
+    def labels_(self) -> Ints:
+        """Return the slice of each example that was fitted."""
+        return self.slices_.labels_
 
     def fit(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Self:
         """Fit to labelled examples, with the arguments and errors of `MixtureSlicer.fit`.
@@ -110,6 +122,7 @@ class Fusion(Estimator):
             parts, regression, chance = self._fit_once(data, self.random_state + 1000 * repeat)
             self.fits_.append((parts, regression))
             chances.append(chance)
+        self.slices_ = self._make(*_MIXTURES[0], self.n_slices, self.random_state).fit(*data)
         chance = np.mean(chances, axis=0)
         ranked = np.sort(chance)[::-1]
         if self.count == "slices":
@@ -124,6 +137,10 @@ class Fusion(Estimator):
             worth = np.where(worth >= _KEPT * worth.max(), lead, -np.inf)
         self.threshold_ = float(ranked[worth.argmax()])
         return self
+
+    def predict(self, Z: ArrayLike, y_proba: ArrayLike) -> Ints:
+        """Return the slice of each example, its label unknown."""
+        return self._require_fit().slices_.predict(Z, y_proba)
 
     def suspect(self, Z: ArrayLike, y_proba: ArrayLike) -> tuple[Bools, Floats]:
         """Return `error_prone` and `error_probability` of examples, from one pass over the data."""
