@@ -1,14 +1,16 @@
 """Perturbations put to a pretrained chat model: which families change its answers.
 
 Each question is asked plainly, then with one change at a time. Replies are read and compared by the
-graders that probes use. The answers of SmolLM2-135M-Instruct are recorded, so that the tables need
-no model."""
+graders that probes use. Directional tests ask pairs of questions between which the answer must
+rise, fall, change or stay. The answers of SmolLM2-135M-Instruct are recorded, so that the tables
+need no model."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -20,18 +22,27 @@ from groundfault import Candidate, Evidence, Plan, models
 from groundfault.base.long_work import Progress, listener
 from groundfault.core.finding import Verdict
 from groundfault.errors import InputError
-from groundfault.models import Question
+from groundfault.models import Question, Response, Target
 from groundfault.probes import Bank, Grammar
 from groundfault.probes.bank.rendering import Probe, render
 from groundfault.probes.running.answers import route
 from groundfault.stats.paired import change
+from groundfault_lab.probes.expectations import Expectation, read_expectations
 from groundfault_lab.probes.perturbations import AROUND, WORDINGS, perturb
+from groundfault_studies.directions import (
+    PAIRS,
+    QUICK_PAIRS,
+    TESTS,
+    ask_pairs,
+    tabulate_directions,
+)
 from groundfault_studies.resuming import Rows, resume_parts
 from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
 
 SOURCE = "groundfault's own questions and perturbations"
 BANK = Path(__file__).with_name("perturbation_bank.toml")
 RECORDED = Path(__file__).with_name("perturbation_answers.parquet")
+RECORDED_PAIRS = Path(__file__).with_name("direction_answers.parquet")
 PLAIN = "plain"
 EXAMPLES = 2
 """First tasks of the bank: asked and answered in each conversation before the question."""
@@ -48,14 +59,15 @@ def study(
     keep: str | Path | None = None,
     progress: Progress | None = None,
 ) -> PaperStudy:
-    """Ask all questions plainly and with each change, and compare the answers.
+    """Ask all questions plainly and with each change, and compare the answers; then the pairs of
+    directional tests.
 
     Parameters
     ----------
     model : str, optional
         Model to ask, such as ``hf/smollm2``; left out, the questions whose answers are recorded.
     quick : bool
-        Every third question.
+        Every third question, and a third of the pairs.
     keep : path, optional
         File of the answers so far; a study that was interrupted goes on from there.
     progress : callable, optional
@@ -77,12 +89,25 @@ def study(
     place = None if keep is None or model is None else Path(keep)
     work = partial(ask_tasks, bank, grammar)
     rows = resume_parts(todo, work, place, progress=listener(progress))
+    expectations, lexicon = read_expectations(TESTS)
+    count = QUICK_PAIRS if quick else PAIRS
+    pairs = resume_parts(
+        {f"{name}, {test}, {lexicon}, {count}": (model, test, count) for test in expectations},
+        partial(ask_directions, bank, grammar, lexicon),
+        place,
+        progress=listener(progress),
+    )
     return PaperStudy(
         "perturbations",
         "Which changes of a question change a chat model's answer",
         SOURCE,
-        {"model": name, "tasks": len(tasks), "prompts": len(rows)},
-        (_make_change_table(rows), _make_kind_table(rows), _make_mode_table(rows)),
+        {"model": name, "tasks": len(tasks), "prompts": len(rows), "pairs": len(pairs)},
+        (
+            _make_change_table(rows),
+            tabulate_directions(pairs),
+            _make_kind_table(rows),
+            _make_mode_table(rows),
+        ),
     )
 
 
@@ -129,7 +154,7 @@ def ask_tasks(
             about = {"task": id, "kind": task.family, "family": family, "change": name}
             rows.append({**about, "key": probe.key})
             tokens = _LONG_TOKENS if family == "format" else _TOKENS
-            questions.append(_make_question(bank, grammar, probe, tokens))
+            questions.append(_make_question(bank, grammar, probe.prompt, tokens))
     if model is None:
         replies = [_read_recorded()[row["key"]] for row in rows]
     else:
@@ -141,12 +166,73 @@ def ask_tasks(
     return rows
 
 
-def _make_question(bank: Bank, grammar: Grammar, probe: Probe, tokens: int) -> Question:
+def ask_directions(
+    bank: Bank,
+    grammar: Grammar,
+    lexicon: Mapping[str, list[str]],
+    model: str | models.Target | None,
+    test: Expectation,
+    count: int,
+) -> Rows:
+    """Ask the pairs of a directional test: a row for each.
+
+    Parameters
+    ----------
+    bank, grammar
+        As `make_bank` returns them.
+    lexicon : mapping of str to list of str
+    model : str or Target, optional
+        None for the recorded answers.
+    test : Expectation
+    count : int
+        Number of pairs.
+
+    Raises
+    ------
+    InputError
+        If the model does not answer.
+    """
+    target = _open(model) if isinstance(model, str) else model
+    rows = ask_pairs(_Framed(bank, grammar, target), test, lexicon, count)
+    if any(row[name] is None for row in rows for name in ("base_response", "response")):
+        raise InputError(f"{model or RECORDED_PAIRS.name} did not answer the test {test.name!r}")
+    return rows
+
+
+@dataclass(frozen=True)
+class _Framed:
+    """Ask a question in the words of the bank, after its examples, or read the recorded answer."""
+
+    bank: Bank
+    grammar: Grammar
+    target: Target | None
+
+    @property
+    def name(self) -> str:
+        return self.target.name if self.target else "recorded"
+
+    async def answer(self, question: Question) -> Response:
+        asked = question.messages[-1]["content"]
+        if self.target is None:
+            return Response(_read_pairs()[asked])
+        example = next(iter(self.bank))
+        plain = render(self.bank, self.grammar, example.id).prompt
+        prompt = plain.replace(example.question, asked)
+        return await self.target.answer(_make_question(self.bank, self.grammar, prompt, _TOKENS))
+
+
+@cache
+def _read_pairs() -> dict[str, str]:
+    table = pl.read_parquet(RECORDED_PAIRS)
+    return dict(zip(table["question"], table["response"], strict=True))
+
+
+def _make_question(bank: Bank, grammar: Grammar, prompt: str, tokens: int) -> Question:
     messages = []
     for task in [*bank][:EXAMPLES]:
         messages.append({"role": "user", "content": render(bank, grammar, task.id).prompt})
         messages.append({"role": "assistant", "content": f"Answer: {task.answer}"})
-    messages.append({"role": "user", "content": probe.prompt})
+    messages.append({"role": "user", "content": prompt})
     return Question(messages, temperature=0, max_tokens=tokens)
 
 

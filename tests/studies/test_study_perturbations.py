@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from groundfault.models import Question, Response
 from groundfault.probes.running.answers import route
+from groundfault_lab.probes.expectations import read_expectations
 from groundfault_lab.probes.perturbations import AROUND, WORDINGS
 from groundfault_studies import perturbations as study_of
+from groundfault_studies.directions import PAIRS, QUICK_PAIRS, TESTS, tabulate_directions
 
 
 class Scripted:
@@ -70,7 +73,7 @@ def test_the_tables_name_the_change_that_breaks_answers() -> None:
 
 def test_recorded_answers_make_the_tables_without_a_model() -> None:
     result = study_of.study()
-    changes, kinds, modes = result.tables
+    changes, directions, kinds, modes = result.tables
     by_name = {row.label: row.here for row in changes.rows}
     assert {label.split(":")[0] for label in by_name} == {*WORDINGS, *AROUND}
     # a wrong answer that somebody "said at once" is the one that a small model gives
@@ -80,4 +83,52 @@ def test_recorded_answers_make_the_tables_without_a_model() -> None:
     assert by_name["contractions"]["verdict"] == "not confirmed"
     assert any("shortcut" in row.label for row in modes.rows)
     assert sum(row.here["tasks"] for row in kinds.rows) == 48 == result.settings["tasks"]
-    assert study_of.study(quick=True).settings["tasks"] == 16
+    # the model repeats the first number, so an answer moves nowhere, as it must where it must not
+    lines = {row.label: row.here for row in directions.rows}
+    assert lines["buys more"]["moves"] == "0, 3, 17"
+    assert (lines["buys more"]["direction"], lines["buys more"]["verdict"]) == (
+        "not shown",
+        "confirmed",
+    )
+    assert lines["capital letters"]["rate"] == 1
+    assert (lines["one more number"]["read"], lines["one more number"]["verdict"]) == (0, "too few")
+    assert result.settings["pairs"] == len(directions.rows) * PAIRS
+    quick = study_of.study(quick=True).settings
+    assert (quick["tasks"], quick["pairs"]) == (16, len(directions.rows) * QUICK_PAIRS)
+
+
+class Counting:
+    """Counts what is bought and forgets what is given away; asked for the other, it cannot say."""
+
+    name = "counting"
+
+    async def answer(self, question: Question) -> Response:
+        *examples, asked = question.messages
+        assert len(examples) == 2 * study_of.EXAMPLES
+        assert asked["content"].startswith("Answer the question below.")
+        numbers = [int(each) for each in re.findall(r"[0-9]+", asked["content"])]
+        if "How many pens" in asked["content"]:
+            return Response("It may be 1 or 2 or 3.")
+        bought = "buys" in asked["content"]
+        return Response(f"Answer: {sum(numbers) if bought else numbers[0]}")
+
+
+def test_a_direction_is_shown_where_answers_move_as_they_must() -> None:
+    bank, grammar = study_of.make_bank()
+    expectations, lexicon = read_expectations(TESTS)
+    names = ("buys more", "gives some away", "capital letters", "asks for the other")
+    rows = [
+        row
+        for test in expectations
+        if test.name in names
+        for row in study_of.ask_directions(bank, grammar, lexicon, Counting(), test, 12)
+    ]
+    lines = {row.label: row.here for row in tabulate_directions(rows).rows}
+    buys, gives = lines["buys more"], lines["gives some away"]
+    assert (buys["held"], buys["moves"], buys["direction"]) == (12, "12, 0, 0", "shown")
+    assert (gives["held"], gives["moves"], gives["direction"]) == (0, "0, 0, 12", "not shown")
+    assert (buys["verdict"], gives["verdict"]) == ("not confirmed", "confirmed")
+    assert lines["capital letters"]["rate"] == 1
+    # an answer that cannot be read breaks no expectation
+    other = lines["asks for the other"]
+    assert (other["pairs"], other["read"], other["verdict"]) == (12, 0, "too few")
