@@ -298,10 +298,9 @@ def _count_mistakes(values: pl.Series, failures: NDArray[np.bool_]) -> int:
 
 
 def _mistakes_by_level(values: pl.Series, failures: NDArray[np.bool_]) -> int:
-    if values.dtype == pl.Boolean and not values.has_nulls():  # ranked slowly
-        codes = values.to_numpy().astype(np.intp)
-    else:
-        codes = values.cast(pl.String).fill_null("\0").rank("dense").to_numpy().astype(np.intp)
+    if values.dtype != pl.Boolean or values.has_nulls():  # flags are ranked slowly
+        values = values.cast(pl.String).fill_null("\0").rank("dense")
+    codes = values.to_numpy().astype(np.intp)
     size = np.bincount(codes)
     fails = np.bincount(codes, weights=failures)
     rarer = np.minimum(fails, size - fails)

@@ -213,10 +213,9 @@ def profile(table: pl.DataFrame, max_levels: int = LEVELS) -> tuple[Column, ...]
     columns = []
     for name, dtype in table.schema.items():
         values = table[name]
-        if dtype == pl.Boolean:  # thousands of flags would take an expression each
-            distinct = values.n_unique() - values.has_nulls()
-        else:
-            distinct = full[name].get("distinct", sampled[name].get("sampled", 0))
+        # thousands of flags would take an expression each
+        levels = values.n_unique() - values.has_nulls() if dtype == pl.Boolean else 0
+        distinct = full[name].get("distinct", sampled[name].get("sampled", levels))
         kind = _kind(name, dtype, distinct, sampled[name] | full[name], max_levels)
         columns.append(Column(name, kind, values.null_count(), distinct))
     return tuple(columns)

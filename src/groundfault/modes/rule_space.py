@@ -108,8 +108,7 @@ class RuleLanguage:
         for some in split(len(left), len(right), _AT_ONCE):
             part, units = allowed[some], both[some]
             np.greater_equal(units, MIN_SUPPORT, out=part)
-            part &= units <= most[left[some], None]
-            part &= units <= most[right]
+            part &= (units <= most[left[some], None]) & (units <= most[right])
             part &= self.family[left[some], None] != self.family[right]
         return allowed
 

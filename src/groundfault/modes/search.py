@@ -36,7 +36,6 @@ from groundfault.stats.bits import Bits, Counts
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 _Some = slice | NDArray[np.intp]
-_SumPairs = Callable[[RuleLanguage, Strata, _Some, _Some], Floats]
 
 GAMMA = 0.15
 """Weight of a rule's size relative to its guaranteed excess."""
@@ -111,38 +110,36 @@ def search_inside(bars: Bars, strata: Strata) -> list[RuleProposal]:
     whole = strata.count_new(language.plain_bits[contexts])
     rate = whole[1] / np.maximum(whole[0], 1)
     proposals = []
-    plain = _sum_plain, language.plain, language.pairs_in_contexts
-    others = _sum_mixed, language.others, language.mixed[contexts]
-    for sum_all, places, allowed in (plain, others):
-
-        def sum_some(some: slice, column: slice, of: _SumPairs = sum_all) -> Floats:
-            return of(language, strata, contexts[some], column)
-
-        for i, j, score in _find_pairs(sum_some, allowed, z, TOP, rate):
+    plain = partial(_sum_plain, language, strata), language.plain, language.pairs_in_contexts
+    others = partial(_sum_mixed, language, strata), language.others, language.mixed[contexts]
+    for sums, places, allowed in (plain, others):
+        for i, j, score in _find_pairs(sums, allowed, z, TOP, contexts, rate):
             rule = ModeRule(((int(language.plain[contexts[i]]),), (int(places[j]),)), "inside")
             proposals.append(RuleProposal(rule, language.mask(rule), score))
     return sorted(proposals, key=lambda p: -p.score)
 
 
 def _find_pairs(
-    sum_some: Callable[[slice, slice], Floats],
+    sum_some: Callable[[NDArray[np.intp], slice], Floats],
     allowed: Bools,
     z: float,
     top: int,
+    rows: NDArray[np.intp] | None = None,
     rate: Floats | None = None,
     *,
     upper: bool = False,
 ) -> list[tuple[int, int, float]]:
     """Return the allowed pairs of rows with the best positive scores, and the scores, best first.
 
-    ``sum_some`` returns `sum_pairs` of some rows and columns; ``rate`` is the expected loss of each
-    unit of a row, if it differs from its stratum's; ``upper`` leaves out pairs with earlier rows.
+    ``sum_some`` returns `sum_pairs` of some conditions and columns; ``rows`` are the conditions of
+    the rows, by default all; ``rate`` is the expected loss of each unit of a row, if it differs
+    from its stratum's; ``upper`` leaves out pairs with earlier rows.
     """
-    pairs: list[tuple[int, int, float]] = []
+    pairs, rows = list[tuple[int, int, float]](), np.arange(len(allowed)) if rows is None else rows
     # all pairs at once take gigabytes
     for some in split(len(allowed), allowed.shape[1], _BLOCK):
         row, column = some.start, some.start if upper else 0
-        sums = sum_some(some, slice(column, None))
+        sums = sum_some(rows[some], slice(column, None))
         if rate is not None:
             sums[2] = sums[0] * rate[some, None]
         i, j = np.nonzero(find_hopeful(sums, allowed[some, column:], z))
