@@ -5,6 +5,7 @@ columns that follow it; planted ones have up to six modes of several shapes."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -91,10 +92,13 @@ class ModeCell:
         No failure mode; one, with proxies; several; or one descriptor of many.
     draw : callable
         Of a generator, a world.
+    gaps : bool
+        Whether gaps go with the outcome, so that a rule about gaps alone is no false one.
     """
 
     kind: str
     draw: Callable[[np.random.Generator], DrawnWorld]
+    gaps: bool = False
 
 
 def of_descriptors(world: World, rng: np.random.Generator) -> DrawnWorld:
@@ -108,6 +112,14 @@ def of_descriptors(world: World, rng: np.random.Generator) -> DrawnWorld:
         chance += effect.lift * (on - effect.prevalence)
         planted.append(on)
     return DrawnWorld(evidence, frame, np.clip(chance, 0, 1), tuple(planted))
+
+
+def of_opposites(world: World, rng: np.random.Generator) -> DrawnWorld:
+    """A world of descriptors with failures and passes exchanged."""
+    drawn = of_descriptors(world, rng)
+    frame = drawn.evidence.frame.with_columns(loss=1 - pl.col("loss"))
+    evidence = Evidence.from_frame(frame, drawn.evidence.roles)
+    return DrawnWorld(evidence, frame, 1 - drawn.chance, drawn.planted)
 
 
 def of_tables(
@@ -127,18 +139,36 @@ def _cells() -> dict[str, ModeCell]:
         "correlated descriptors": World(units=400, candidates=24, dependence="chains"),
         "copies and complements": World(units=300, candidates=24, dependence="duplicates"),
         "tied: all true for half": World(units=200, candidates=20, dependence="tied"),
+        "tied, losses of any size": World(
+            units=200, candidates=20, dependence="tied", losses="real"
+        ),
         "24 units": World(units=24, candidates=12, rate=0.5),
+        "40 units": World(units=40, candidates=20),
+        "40 units, losses of any size": World(units=40, candidates=20, losses="real"),
         "failures rare": World(units=500, candidates=20, rate=0.03),
+        "losses small": World(units=500, candidates=20, rate=0.03, losses="real"),
         "losses in quarters": World(units=300, candidates=20, losses="grid"),
         "losses of any size": World(units=300, candidates=20, losses="real"),
+        "equal means, one group of 0 and 1": World(units=300, candidates=20, losses="spread"),
+        "equal means, one group of 0 and 1, 60 units": World(
+            units=60, candidates=20, losses="spread"
+        ),
         "groups of 4, ICC .5": World(units=120, candidates=20, variants=4, icc=0.5),
         "groups of 1 and of 4": World(units=120, candidates=20, variants=4, icc=0.3, uneven=0.5),
         "three models": World(units=300, candidates=15, outcomes=3, icc=0.3),
         "a tenth missing": World(units=300, candidates=20, gaps=0.1),
     }
     cells = {name: ModeCell("null", partial(of_descriptors, w)) for name, w in nulls.items()}
+    failures_lost = World(units=300, candidates=20, rate=0.3, lost=0.3)
+    passes_lost = World(units=300, candidates=20, rate=0.7, lost=0.3)
     nothing = partial(of_tables, modes=0, base=0.25)
     cells |= {
+        "values missing where it fails": ModeCell(
+            "null", partial(of_descriptors, failures_lost), gaps=True
+        ),
+        "values missing where it passes": ModeCell(
+            "null", partial(of_opposites, passes_lost), gaps=True
+        ),
         "attributes and text": ModeCell("null", partial(nothing, rows=500)),
         "text alone": ModeCell("null", partial(nothing, rows=500, columns=False)),
         "text alone, 60 prompts": ModeCell("null", partial(nothing, rows=60, columns=False)),
@@ -252,6 +282,8 @@ def measure_one(cell: str, method: str, number: int) -> dict[str, Any]:
         holds = confirm_planted(world)
     else:
         descriptions = METHODS[method].describe(world.evidence)
+        if CELLS[cell].gaps:
+            descriptions = [one for one in descriptions if not _is_about_gaps(one.text)]
         holds = [one.apply(world.population) for one in descriptions]
         beside = [apply(world.population) for one in descriptions for apply in one.alternatives]
     everywhere = np.ones(len(world.chance), dtype=np.bool_)
@@ -264,6 +296,11 @@ def measure_one(cell: str, method: str, number: int) -> dict[str, Any]:
         for score, mode in zip(by_mode, world.planted, strict=True)
     ]
     return row
+
+
+def _is_about_gaps(text: str) -> bool:
+    """Whether each condition of a rule says that a value is missing."""
+    return all(part.endswith(" is missing") for part in re.split(" and | or ", text))
 
 
 def confirm_planted(world: DrawnWorld, level: float = ALPHA) -> list[Bools]:
