@@ -58,7 +58,8 @@ def make_profile_page(profiles: Profiles, title: str) -> Page:
     )
     left = len(profiles.models) - len(drawn)
     sentence = f"{len(drawn)} models are drawn, evenly by rank; --model chooses." if left else ""
-    charts = Section("Bar charts", sentence, Figures(tuple(map(draw_profile, drawn))))
+    figures = Figures(tuple(map(draw_profile, drawn)))
+    charts = Section("Bar charts", sentence, figures, for_files=True)
     # a terminal has room for the rates of a few models, and files for all
     listed = Section.of(rates, for_files=len(drawn) > MAX_LISTED)
     return Page("profiles", title, verdict, sections=(Section.of(ranks), charts, listed))
