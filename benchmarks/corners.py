@@ -24,7 +24,7 @@ import polars as pl
 from groundfault import Evidence, PlanError
 from groundfault.core.columns import list_examples, profile
 from groundfault.finders.columns import Categories, Declared
-from groundfault.finders.interactions import Interactions
+from groundfault_lab.slicing.interactions import Interactions
 from groundfault.readers.lm_eval import LmEval
 from groundfault.readers.promptfoo import Promptfoo
 from groundfault.stats import bits, multiple

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from groundfault import Candidate, Evidence, InputError, Plan, PlanError, Screening, finders
 from groundfault.core.units import Marks, Units, average_losses
 from groundfault.finders.columns import Thresholds
-from groundfault.finders.interactions import Interactions
+from groundfault_lab.slicing.interactions import Interactions
 from groundfault.judges import full_sample, janus
 from groundfault.judges.rule import compute_p_values, find_duplicates
 from groundfault.stats import bits

@@ -186,7 +186,7 @@ def read_candidates(
     declare : GLOB
         Judge the 0/1 columns whose names match, such as 'd__*'; repeatable.
     finders : NAMES
-        Finders that propose candidates, such as thresholds,categories,interactions:2.
+        Finders that propose candidates, such as thresholds,categories,text.
     library : FILE
         Judge the candidates frozen in this library, and no others.
     missing
