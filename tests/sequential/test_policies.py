@@ -308,9 +308,8 @@ def test_learners_are_calibrated_and_doubt_less_with_more_scores(learner, world)
     for count in (10, 300):
         positions = rng.permutation(600)[:count]
         scores = (rng.random(count) < chance[positions]).astype(float)
-        draws = learner(
-            learned.LabelledData(features, positions, scores, 0.85), np.random.default_rng(2)
-        )
+        data = learned.LabelledData(features, positions, scores, 0.85)
+        draws = learner(data, np.random.default_rng(2))
         assert draws.shape[1] == 600
         assert ((draws > 0) & (draws < 1)).all()
         doubts.append(draws.mean(axis=1).std())
@@ -335,12 +334,12 @@ def test_laplace_finds_the_mode():
     rng = np.random.default_rng(3)
     rows, scores = rng.normal(size=(2, 30, 4)), (rng.random(30) < 0.7).astype(float)
     ones = np.ones(30, dtype=np.int64)
-    mode, _, _ = learned._laplace(rows, scores, ones / 2, ones)
+    mode = learned._laplace(rows, scores[None], ones / 2, ones[None])[0][0]
     for s in range(2):
         chance = 1 / (1 + np.exp(-(0.5 + rows[s] @ mode[s])))
         np.testing.assert_allclose(rows[s].T @ (scores - chance), mode[s], atol=1e-8)
-    unseen = learned._laplace(rows[:, :0], scores[:0], ones[:0] / 2, ones[:0])
-    assert unseen[2] == pytest.approx([0, 0], abs=1e-12)
+    unseen = learned._laplace(rows[:, :0], scores[None, :0], ones[:0] / 2, ones[None, :0])
+    assert unseen[2][0] == pytest.approx([0, 0], abs=1e-12)
 
 
 def test_scores_of_cases_that_are_alike_are_one_row_and_each_kind_is_predicted_once():
@@ -348,9 +347,10 @@ def test_scores_of_cases_that_are_alike_are_one_row_and_each_kind_is_predicted_o
     kinds, scores = rng.integers(0, 3, 50), (rng.random(50) < 0.7).astype(float)
     rows = rng.normal(size=(2, 3, 4))
     ones = np.ones(50, dtype=np.int64)
-    every = learned._laplace(rows[:, kinds], scores, ones / 2, ones)
+    every = learned._laplace(rows[:, kinds], scores[None], ones / 2, ones[None])
     counts = np.bincount(kinds)
-    once = learned._laplace(rows, np.bincount(kinds, scores) / counts, np.full(3, 0.5), counts)
+    means = np.bincount(kinds, scores) / counts
+    once = learned._laplace(rows, means[None], np.full(3, 0.5), counts[None])
     for a, b in zip(every, once, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
     members = np.array([np.ones(50, dtype=bool), kinds == 0, kinds == 1])
@@ -363,6 +363,23 @@ def test_scores_of_cases_that_are_alike_are_one_row_and_each_kind_is_predicted_o
         # near the mean of the scores of the kind, whichever number the kind has
         means = [scores[kinds == kinds[place]].mean() for place in labels.features.cells.first]
         assert np.corrcoef(draws.mean(axis=0), means)[0, 1] > 0.9
+
+
+def test_audits_of_a_pool_that_ask_side_by_side_ask_as_each_would_alone():
+    members = np.array([np.ones(90, dtype=bool), *(np.arange(90) % 3 == g for g in range(3))])
+    pool = Pool.from_arrays(range(90), {str(g): m for g, m in enumerate(members[1:])})
+    rng, histories = np.random.default_rng(0), []
+    for count in (0, 1, 7, 40):
+        audit = SequentialAudit(pool, threshold=0.8, seed=count)
+        for _ in range(count):
+            if (query := audit.ask()) is not None:
+                audit.tell(query, float(rng.random() < 0.7))
+        histories.append(audit.counts.make_history())
+    for policy in map(policies.get, ("logistic", "boosted", "thompson")):
+        alone = [policy.ask(h, np.random.default_rng(i)) for i, h in enumerate(histories)]
+        rngs = [np.random.default_rng(i) for i in range(len(histories))]
+        together = policy.ask_each(histories, rngs)
+        assert [q and q.group for q in together] == [q and q.group for q in alone]
 
 
 def test_principal_components_keep_the_distances_that_matter():

@@ -351,6 +351,9 @@ class SequentialAudit(RecordedSession[Verdict]):
         self.test = self._outcomes.get(score) or self._after(query, drawn.thresholds, score)
         self.counts.add(query, self.pool.position[query.id], score)
         self._rounds[-1] = drawn.with_score(score, self.test.log_e)
+        self._note_claim(query)
+
+    def _note_claim(self, query: Query) -> None:
         # a claim counts from the burn-in m on, like the auditor's bets
         if query.stake and query.claim and query.group and self.test.steps >= self.plan.burn_in:
             self._claimed.add(query.group)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import astuple, dataclass, replace
+from functools import partial
 from math import isfinite, log
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, Self, get_args
 
 import msgspec
 import numpy as np
@@ -16,11 +18,12 @@ from groundfault.errors import PlanError, require_name
 from groundfault.sequential import policies
 from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.policies import Policy, Query
+from groundfault.sequential.policies.learned import Learned
 from groundfault.sequential.pool import Pool
-from groundfault.sequential.record import Round
 from groundfault.sequential.session import SequentialAudit
-from groundfault.sequential.two_null_test import ModelWealth, Verdict
+from groundfault.sequential.two_null_test import Verdict
 
+_SIDE_BY_SIDE = 10  # more save no time; cases with an embedding are fitted as fast one by one
 _FARTHEST = 1000
 """Labels in a row beyond which no count is given: nobody plans for so many."""
 
@@ -160,19 +163,17 @@ def forecast_stopping(
     from joblib import delayed
 
     policy = policy or policies.get(plan.policy)
-    # the longest burn-in first: a policy is not shown it, so the rounds of the longest audit
-    # are the script of the others, and its work is done once
-    plans = [replace(plan, burn_in=m) for m in sorted(set(burn_ins), reverse=True)]
+    plans = [replace(plan, burn_in=m) for m in sorted(set(burn_ins))]
     worlds = [(level, r) for level in (None, *levels) for r in range(replicates)]
+    width = _SIDE_BY_SIDE if pool.embedding is None else 1
+    world = partial(_simulate_world, pool, plan, base, failing)
     calls = (
-        delayed(_simulate_audits)(
-            pool, plans, policy, _simulate_world(pool, plan, base, level, failing, r), r
-        )
-        for level, r in worlds
+        delayed(_simulate_audits)(pool, plans, policy, world, worlds[start : start + width])
+        for start in range(0, len(worlds), width)
     )
     runs, report_progress = [], listener(progress)
-    for run in run_in_order(calls, jobs):
-        runs.append(run)
+    for several in run_in_order(calls, jobs):
+        runs += several
         report_progress(f"simulating audits: {len(runs)} of {len(worlds)}")
     forecasts = []
     for k, level in enumerate((None, *levels)):
@@ -183,7 +184,7 @@ def forecast_stopping(
         forecasts += [
             _summarize_runs(place, each.burn_in, [run[i] for run in own])
             for i, each in enumerate(plans)
-        ][::-1]
+        ]
     return forecasts
 
 
@@ -191,8 +192,8 @@ def _simulate_world(
     pool: Pool,
     plan: SequentialPlan,
     base: float,
-    level: float | None,
     failing: str | None,
+    level: float | None,
     replicate: int,
 ) -> Floats:
     """Return each case's chance of a pass."""
@@ -205,64 +206,73 @@ def _simulate_world(
 
 
 def _simulate_audits(
-    pool: Pool, plans: Sequence[SequentialPlan], policy: Policy, chance: Floats, replicate: int
-) -> list[tuple[str, int]]:
-    """Return verdict and cases labelled under each plan, for one draw of the scores."""
-    rng = plans[0].rng("scores", replicate)
-    scores, seed = (rng.random(len(pool)) < chance).astype(float), int(rng.integers(2**62))
-    bets = (*plans[0].bets("model"), *plans[0].group_bets, *plans[0].joint_bets)
-    # only shares of the wealth that start step by step depend on the burn-in
-    are_alike = all(bet.starts != "uniform" for bet in bets)
-    results: list[tuple[str, int]] = []
-    steps: list[tuple[Round, ModelWealth | None]] = []
-    for plan in plans:
-        # the same scores for every burn-in, so that they differ by their rule and not by luck
-        anew = plan.rng("answers", replicate)
-        audit = _SimulatedAudit.of(pool, replace(plan, seed=seed), policy=policy)
-        audit.follow(steps)
-        anew.random(audit.labelled)
-
-        def answer(query: Query, anew: np.random.Generator = anew) -> float:
-            position = pool.position[query.id]
-            if plans[0].claim == "rates":
-                return float(anew.random() < chance[position])
-            return float(scores[position])
-
-        more = audit.simulate(answer)
-        results.append((audit.verdict, audit.labelled))
-        steps = steps or [(drawn, model if are_alike else None) for drawn, model in more]
-    return results
+    pool: Pool,
+    plans: Sequence[SequentialPlan],
+    policy: Policy,
+    world: Callable[[float | None, int], Floats],
+    worlds: Sequence[tuple[float | None, int]],
+) -> list[list[tuple[str, int]]]:
+    """Return verdict and cases labelled under each plan, for each draw of the scores."""
+    runs = [_Simulation.begin(pool, plans, policy, world(*each), each[1]) for each in worlds]
+    while going := [run for run in runs if run.audits]:
+        step = going[0].labelled + 1
+        if isinstance(policy, Learned) and step > plans[0].warm_up:
+            histories = [run.counts.make_history() for run in going]
+            queries = policy.ask_each(histories, [run.draws.policy_rng(step) for run in going])
+        else:
+            queries = [run.choose(policy) for run in going]
+        for run, query in zip(going, queries, strict=True):
+            run.take(query)
+    return [[run.results[plan.burn_in] for plan in plans] for run in runs]
 
 
-class _SimulatedAudit(SequentialAudit):
-    """An audit without a record, which computes bets for the scores that came alone."""
+class _Simulation(SequentialAudit):
+    """Audits of one draw of the scores, under plans that differ in their burn-in alone.
 
-    def follow(self, steps: Iterable[tuple[Round, ModelWealth | None]]) -> None:
-        """Take in scored rounds of an audit that drew alike, until this one ends.
+    No policy is shown the burn-in, so that all ask for the same cases until they end. They share
+    rounds and counts, and compute bets for the scores that came alone.
+    """
 
-        The other audit has the same pool, draws and policy, and a longer burn-in, which no policy
-        is shown. A round may come with the wealth of the bets against the model's null after it.
-        """
-        for drawn, model in steps:
-            if self.decided:
-                return
-            self._take(drawn, model)
+    audits: list[Self]
+    answer: Callable[[int], float]
+    results: dict[int, tuple[str, int]]
+    are_alike: bool
 
-    def _take(self, drawn: Round, model: ModelWealth | None = None) -> None:
-        after = self._after(drawn.query, drawn.thresholds, drawn.score, model)
-        self._outcomes = {drawn.score: after}
-        self._rounds.append(replace(drawn, closed=False))
-        self._take_score(drawn.query, drawn.score)
+    @classmethod
+    def begin(
+        cls, pool: Pool, plans: Sequence[SequentialPlan], policy: Policy, chance: Floats, r: int
+    ) -> Self:
+        """Return the audits before the first score, in a world and a replicate."""
+        rng, anew = plans[0].rng("scores", r), plans[0].rng("answers", r)
+        scores, seed = (rng.random(len(pool)) < chance).astype(float), int(rng.integers(2**62))
+        run = cls.of(pool, replace(plans[0], seed=seed), policy=policy)
+        is_anew = plans[0].claim == "rates"
+        run.answer = lambda i: float(anew.random() < chance[i] if is_anew else scores[i])
+        run.audits, run.results = [copy(run) for _ in plans], {}
+        for audit, plan in zip(run.audits, plans, strict=True):
+            audit.plan, audit._claimed = plan, set()
+            audit.test = audit._begin_test()
+        bets = [bet for part in run.test.model.parts for bet in part.fresh.bets]
+        # only shares of the wealth that start step by step depend on the burn-in
+        run.are_alike = all(bet.starts != "uniform" for bet in bets)
+        return run
 
-    def simulate(self, answer: Callable[[Query], float]) -> list[tuple[Round, ModelWealth]]:
-        """Run to the end; return the rounds, each with the wealth against the model's null."""
-        steps = []
-        while not self.decided and (query := self.choose(self.policy)) is not None:
-            drawn = self._draw_case(query)
-            drawn = replace(drawn, score=answer(drawn.query))
-            self._take(drawn)
-            steps.append((drawn, self.test.model))
-        return steps
+    def take(self, query: Query | None) -> None:
+        """Draw a case and score it; audits that it decides end, and all if no case is left."""
+        if query is not None:
+            drawn, model = self._draw_case(query), None
+            position = self.pool.position[drawn.query.id]
+            score = self.answer(position)
+            for audit in self.audits:
+                audit.test = audit._after(drawn.query, drawn.thresholds, score, model)
+                audit._note_claim(drawn.query)
+                model = audit.test.model if self.are_alike else None
+            self._rounds.append(replace(drawn, closed=True, score=score))
+            self.counts.add(drawn.query, position, score)
+        for audit in self.audits:
+            if query is None or audit.decided:
+                self.results[audit.plan.burn_in] = audit.verdict, audit.labelled
+        self.audits = [each for each in self.audits if each.plan.burn_in not in self.results]
 
 
 def _summarize_runs(world: str, burn_in: int, runs: Sequence[tuple[str, int]]) -> StoppingForecast:

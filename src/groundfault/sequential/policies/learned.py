@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import product
@@ -306,49 +306,64 @@ def logistic(labels: LabelledData, rng: np.random.Generator) -> Floats:
 
     How strongly each of the two may matter is not chosen but averaged over, by marginal likelihood:
     this is what keeps early predictions from being too sure."""
-    return _linear(labels, labels.features.linear, rng)
+    return _linear([labels], labels.features.linear, [rng])[0]
 
 
 def gaussian_process(labels: LabelledData, rng: np.random.Generator) -> Floats:
     """Draw with a Gaussian kernel over the components, in random Fourier features."""
-    return _linear(labels, labels.features.smooth, rng)
+    return _linear([labels], labels.features.smooth, [rng])[0]
 
 
 def _linear(
-    labels: LabelledData, design: tuple[Floats, Floats], rng: np.random.Generator
-) -> Floats:
-    """Draw from a logistic model with normal weights, by Laplace's approximation."""
+    labels: Sequence[LabelledData],
+    design: tuple[Floats, Floats],
+    rngs: Sequence[np.random.Generator],
+) -> list[Floats]:
+    """Draw from logistic models with normal weights, by Laplace's approximation.
+
+    Models of several audits of one pool are fitted side by side, which costs little more than one.
+    """
     columns, scales = design
     # cases of a kind are one row that counts as often as there are scores
-    kinds = labels.features.cells.numbers[labels.positions]
-    counts = np.bincount(kinds)
-    labelled = np.flatnonzero(counts)
-    means = np.bincount(kinds, labels.scores)[labelled] / counts[labelled]
+    kinds = [each.features.cells.numbers[each.positions] for each in labels]
+    size = len(columns)
+    counts = np.array([np.bincount(own, minlength=size) for own in kinds])
+    totals = np.array(
+        [np.bincount(own, x.scores, size) for own, x in zip(kinds, labels, strict=True)]
+    )
+    labelled = np.flatnonzero(counts.any(axis=0))
+    counts = counts[:, labelled]
+    means = totals[:, labelled] / np.maximum(counts, 1)
     rows = columns[labelled] * scales[:, None]
-    offset = labels.logit + np.broadcast_to(labels.ahead, len(columns))
-    mode, roots, evidence = _laplace(rows, means, offset[labelled], counts[labelled])
+    offset = labels[0].logit + np.broadcast_to(labels[0].ahead, size)
+    modes, roots, evidence = _laplace(rows, means, offset[labelled], counts)
     # scales are averaged by marginal likelihood (MacKay, 1992): choosing the best of them would
     # make early predictions too sure
-    share = np.exp(evidence - evidence.max())
-    draws = rng.choice(len(scales), size=_DRAWS, p=share / share.sum())
+    shares = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
     # a normal with precision L L^T is L^-T times white noise
-    inverse = np.linalg.inv(np.swapaxes(roots, 1, 2))
-    noise = np.einsum("sij,sj->si", inverse[draws], rng.normal(size=(_DRAWS, columns.shape[1])))
-    logits = ((mode[draws] + noise) * scales[draws]) @ columns.T
-    logits += offset
-    return _sigmoid(logits)
+    inverses = np.linalg.inv(np.swapaxes(roots, -1, -2))
+    result = []
+    for mode, inverse, share, rng in zip(modes, inverses, shares, rngs, strict=True):
+        draws = rng.choice(len(scales), size=_DRAWS, p=share)
+        noise = np.einsum("sij,sj->si", inverse[draws], rng.normal(size=(_DRAWS, columns.shape[1])))
+        logits = ((mode[draws] + noise) * scales[draws]) @ columns.T
+        logits += offset
+        result.append(_sigmoid(logits))
+    return result
 
 
 def _laplace(
     rows: Floats, scores: Floats, offset: Floats, counts: Ints
 ) -> tuple[Floats, Floats, Floats]:
-    """Return mode (S, d), Cholesky root of the precision (S, d, d), log evidence (S,) of weights.
+    """Return mode (R, S, d), Cholesky root of the precision (R, S, d, d), log evidence (R, S).
 
-    Rows (S, n, d) have mean scores (n,) of so many cases each (n,).
+    They are of the weights of R fits to the same rows (S, n, d), each with mean scores (R, n) of so
+    many cases (R, n).
     """
-    mode, prior = np.zeros((*rows.shape[::2], 1)), np.eye(rows.shape[2])
-    transposed, counts = np.swapaxes(rows, 1, 2), counts[:, None]
-    scores, offset = scores[:, None], offset[:, None]
+    mode, prior = np.zeros((len(scores), *rows.shape[::2], 1)), np.eye(rows.shape[2])
+    transposed, counts = np.swapaxes(rows, 1, 2), counts[:, None, :, None]
+    scores, offset = scores[:, None, :, None], offset[:, None]
     for _ in range(_NEWTON):
         chance = _sigmoid(offset + rows @ mode)
         # a curvature that is nearly zero would send Newton's step far out
@@ -359,9 +374,9 @@ def _laplace(
         if np.abs(step).max() < _SETTLED:
             break
     logits, roots = offset + rows @ mode, np.linalg.cholesky(precision)
-    fit = (counts * (scores * logits - np.logaddexp(0.0, logits))).sum(axis=(1, 2))
-    logs: Floats = np.log(np.diagonal(roots, axis1=1, axis2=2))
-    evidence: Floats = fit - (mode**2).sum(axis=(1, 2)) / 2 - logs.sum(axis=1)
+    fit = (counts * (scores * logits - np.logaddexp(0.0, logits))).sum(axis=(2, 3))
+    logs: Floats = np.log(np.diagonal(roots, axis1=2, axis2=3))
+    evidence: Floats = fit - (mode**2).sum(axis=(2, 3)) / 2 - logs.sum(axis=2)
     return mode[..., 0], np.asarray(roots), evidence
 
 
@@ -436,13 +451,29 @@ class Learned:
 
     def ask(self, history: History, rng: np.random.Generator) -> Query | None:
         """Return the group of largest gain; None if no group can fall short any more."""
-        has_score = ~np.isnan(history.scores)
-        positions, scores = history.positions[has_score], history.scores[has_score]
-        features = self._features.of(history)
-        labels = LabelledData(features, positions, scores, history.threshold)
+        return self.ask_each([history], [rng])[0]
+
+    def ask_each(
+        self, histories: Sequence[History], rngs: Sequence[np.random.Generator]
+    ) -> list[Query | None]:
+        """Return the answers to several audits of a pool, whose models are fitted side by side."""
+        features = self._features.of(histories[0])
+        labels = []
+        for history in histories:
+            has_score = ~np.isnan(history.scores)
+            seen = history.positions[has_score], history.scores[has_score]
+            labels.append(LabelledData(features, *seen, history.threshold))
         # threads change the last bit, and a resumed audit must ask the same
         with one_thread():
-            draws = self.learner(labels, rng)
+            # a single draw may tie groups, and then the last bit decides, which company may change
+            if self.learner is logistic and not self.thompson:
+                draws = _linear(labels, features.linear, rngs)
+            else:
+                draws = list(map(self.learner, labels, rngs))
+        return list(map(self._choose, histories, draws, rngs))
+
+    def _choose(self, history: History, draws: Floats, rng: np.random.Generator) -> Query | None:
+        features = self._features.of(history)
         if self.thompson:
             draws = draws[[rng.integers(len(draws))]]
         if history.anywhere:
