@@ -106,10 +106,10 @@ class Plan:
     Parameters
     ----------
     judge : str or Judge
-        Judge: the rule that confirms or not; auto takes max-t on all units, or split-holm where a
-        finder looks at outcomes. A name, see `groundfault.judges.NAMES`, or a judge; ``auto`` also
-        takes ``split-holm`` where a setting asks for a holdout. The settings and the seal record a
-        judge by its name and the dataclass fields that differ from their defaults.
+        Judge: the rule that confirms or not; auto takes max-t on all examples, or split-holm where
+        a finder looks at outcomes. A name, see `groundfault.judges.NAMES`, or a judge; ``auto``
+        also takes ``split-holm`` where a setting asks for a holdout. The settings and the seal
+        record a judge by its name and the dataclass fields that differ from their defaults.
     q : number
         False-discovery rate that screens, bh and by aim at, between 0 and 1.
     alpha : number

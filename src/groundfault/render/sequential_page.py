@@ -121,6 +121,8 @@ def _lead(certificate: Certificate) -> Iterator[Content]:
         yield notice(f"{words.capital(certificate.caution)}.")
     if certificate.is_about_pool and certificate.verdict == _FOUND:
         yield notice(_describe_pool_verdict(certificate))
+    if certificate.verdict == _FOUND and certificate.guaranteed:
+        yield f"Not {certificate.null}."
     yield f"{words.capital(certificate.reason)}."
     model, auditor = (format_e_value(float(value)) for value in certificate.log_wealth)
     yield (
@@ -307,10 +309,12 @@ def outline_state(
     audit: SequentialAudit, certificate: Certificate, cost: float | None
 ) -> Iterator[str | Table]:
     """Yield the verdict, the groups and the next case."""
-    yield certificate.sentence
-    if audit.verdict == "failure mode found":
-        yield f"rejected: {audit.null}"
-    elif audit.verdict == "inconclusive":
+    if audit.verdict == _FOUND and audit.claim.guaranteed:
+        yield f"{certificate.sentence.removesuffix(certificate.reason)}not {audit.null}"
+        yield f"grounds: {certificate.reason}"
+    else:
+        yield certificate.sentence
+    if audit.verdict == "inconclusive":
         yield format_progress(audit, cost)
     if not audit.claim.guaranteed:
         yield "sampling as in the paper: on a finite pool it does not keep the error rate"
