@@ -24,10 +24,10 @@ import polars as pl
 from groundfault import Evidence, PlanError
 from groundfault.core.columns import list_examples, profile
 from groundfault.finders.columns import Categories, Declared
-from groundfault_lab.slicing.interactions import Interactions
 from groundfault.readers.lm_eval import LmEval
 from groundfault.readers.promptfoo import Promptfoo
 from groundfault.stats import bits, multiple
+from groundfault_lab.slicing.interactions import Interactions
 from groundfault_lab.slicing.sliceline import SliceLine
 
 WORDS = "alpha beta gamma delta question answer model number total price".split()

@@ -241,8 +241,8 @@ def test_what_was_made_smaller_stays_so() -> None:
     """Each number may only fall: whoever lowers one lowers it here and in docs/.../house.md."""
     measures = measure()
     most = {
-        "Files": 312,
-        "Lines of code: no blanks, comments or docstrings": 49_979,
+        "Files": 310,
+        "Lines of code: no blanks, comments or docstrings": 49_978,
         "Files with one importer": 33,
         "Circles of files, by imports or annotations": 0,
         "Docstrings of functions that begin with no verb": 0.009,

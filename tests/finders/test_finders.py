@@ -29,8 +29,8 @@ from groundfault.finders.columns import (
     cut_lengths,
     read_candidates,
 )
-from groundfault_lab.slicing.interactions import Interactions
 from groundfault.modes.examples import find_text_columns
+from groundfault_lab.slicing.interactions import Interactions
 from groundfault_lab.testing import check_finder
 
 SENTENCES = [

@@ -13,9 +13,9 @@ from planted_tables import make_embedded_evidence as embedded, results, words_an
 
 import groundfault
 from groundfault import Candidate, Evidence, Library, Plan, PlanError, Verdict, finders
-from groundfault_lab.slicing.interactions import Interactions
 from groundfault_lab import slicing
 from groundfault_lab.commands.slices import share_words, slices
+from groundfault_lab.slicing.interactions import Interactions
 from groundfault_lab.slicing.proposals import configure_finder, propose
 from groundfault_lab.slicing.sliceline import SliceLine
 

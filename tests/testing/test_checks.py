@@ -13,10 +13,10 @@ from hypothesis import given, settings, strategies as st
 from groundfault import Candidate, Evidence, InputError, Plan, PlanError, Screening, finders
 from groundfault.core.units import Marks, Units, average_losses
 from groundfault.finders.columns import Thresholds
-from groundfault_lab.slicing.interactions import Interactions
 from groundfault.judges import full_sample, janus
 from groundfault.judges.rule import compute_p_values, find_duplicates
 from groundfault.stats import bits
+from groundfault_lab.slicing.interactions import Interactions
 from groundfault_lab.testing import Card, PlantedEffect, World, calibrate, check_finder, check_judge
 from groundfault_lab.testing.calibration import list_contract_worlds, resolve_plan, run_rule
 from groundfault_lab.testing.card import CardRow, Promise, interval, margin

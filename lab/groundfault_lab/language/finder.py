@@ -15,8 +15,8 @@ from groundfault.core.columns import take_sample
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
 from groundfault.errors import InputError, RuleError
+from groundfault.finders import Parameters
 from groundfault.finders.columns import choose_cuts, drop_uninformative, select_texts
-from groundfault.slicing.parameters import Parameters
 from groundfault_lab.language import AIDED, BLANK, DEFAULT, FEATURES, SETS, Feature, select_features
 from groundfault_lab.language.pipeline import is_package, load_pipeline, require_texts
 

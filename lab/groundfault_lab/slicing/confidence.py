@@ -12,7 +12,7 @@ from groundfault.core.candidate import Candidate
 from groundfault.core.columns import check_quantiles, select_named
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
-from groundfault.slicing.parameters import Parameters
+from groundfault.finders import Parameters
 from groundfault_lab.slicing.replays import PROBABILITY
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from groundfault.base.arrays import Floats
 from groundfault.errors import InputError, PlanError, require_whole
-from groundfault.slicing.parameters import Parameters
+from groundfault.finders import Parameters
 from groundfault_lab.stats.mixture_predict import principal_axes
 
 Projection = tuple[Floats, Floats]

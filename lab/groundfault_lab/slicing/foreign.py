@@ -12,7 +12,7 @@ import numpy as np
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.errors import PlanError, require_extra
-from groundfault.slicing.parameters import Parameters
+from groundfault.finders import Parameters
 from groundfault_lab.slicing.levels import Levels, make_conjunction, select_searchable
 from groundfault_lab.slicing.predictions import example_losses
 

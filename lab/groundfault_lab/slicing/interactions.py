@@ -12,7 +12,7 @@ from groundfault.core.candidate import Candidate, Library, Missing
 from groundfault.core.evidence import Evidence
 from groundfault.core.units import Marks
 from groundfault.errors import PlanError
-from groundfault.slicing.parameters import Parameters
+from groundfault.finders import Parameters
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 

@@ -10,7 +10,7 @@ import numpy as np
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.errors import PlanError
-from groundfault.slicing.parameters import Parameters
+from groundfault.finders import Parameters
 from groundfault_lab.slicing.levels import Levels, make_conjunction, select_searchable
 
 # draws for each candidate that is wanted; with narrow tables fewer different ones may exist

@@ -17,7 +17,7 @@ from groundfault.core.columns import select_example_rows
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import to_fraction
 from groundfault.errors import InputError, PlanError, require_whole
-from groundfault.slicing.parameters import Parameters
+from groundfault.finders import Parameters
 from groundfault.stats.bits import unpack
 from groundfault_lab.slicing.levels import Levels, make_conjunction, select_searchable, spell_levels
 from groundfault_lab.slicing.predictions import example_losses

@@ -15,7 +15,7 @@ from groundfault.core.candidate import Candidate
 from groundfault.core.columns import Kind, list_examples, profile, select_named
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, require_whole
-from groundfault.slicing.parameters import Parameters
+from groundfault.finders import Parameters
 from groundfault_lab.slicing.levels import Range, make_conjunction
 from groundfault_lab.slicing.predictions import example_losses
 

@@ -9,7 +9,7 @@ from groundfault.core.candidate import Candidate
 from groundfault.core.columns import match_attributes
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError
-from groundfault.slicing.parameters import Parameters
+from groundfault.finders import Parameters
 
 
 @dataclass(frozen=True)

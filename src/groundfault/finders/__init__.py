@@ -5,8 +5,9 @@ under the entry-point group ``groundfault.finders``."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from groundfault.base.registry import load_object, open_registry
 from groundfault.errors import PlanError
@@ -33,6 +34,18 @@ class Finder(Protocol):
 
     def propose(self, discovery: Evidence) -> Iterable[Candidate]:
         """Propose candidates, each with a name of its own."""
+
+
+class Parameters:
+    """A dataclass whose constructor only stores: `sklearn.base.clone` makes an unfitted copy.
+
+    Without scikit-learn's base class, which would be imported for every audit, and would promise a
+    ``fit`` of a table and labels alone.
+    """
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+        """Return the parameters of the constructor by name; ``deep`` has no effect."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}  # type: ignore[arg-type]
 
 
 def known() -> tuple[str, ...]:

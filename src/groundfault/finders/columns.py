@@ -39,7 +39,7 @@ from groundfault.core.columns import (
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import Rule, literal, quote
 from groundfault.errors import InputError, RuleError
-from groundfault.slicing.parameters import Parameters
+from groundfault.finders import Parameters
 
 # distinct values up to which numbers are proposed as levels too
 _FEW = 6

@@ -1,1 +1,1 @@
-"""Parameters and embeddings of mixture slicers."""
+"""Embeddings of texts, for slicers."""
