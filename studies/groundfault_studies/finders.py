@@ -8,7 +8,7 @@ https://doi.org/10.1162/tacl_a_00617."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,6 @@ from groundfault.auditing.flow import audit
 from groundfault.auditing.preparation import start_audit
 from groundfault.base.long_work import Progress, listener
 from groundfault.core.finding import Finding
-from groundfault.render.words import plural
 from groundfault_lab.slicing.sliceline import ScoredSlice, SliceLine
 from groundfault_studies import discover, improve, janus_audits, leaderboard
 from groundfault_studies.janus_audits import JanusAudit
@@ -117,13 +116,9 @@ def study(
     title = "Slice finders in two papers' tables"
     discovery = discover.study(shared, seeds=seeds, keep=place, progress=progress)
     about = "texts too" if (folder / "real").is_dir() else "no texts"
-    todo: dict[str, Callable[[], tuple[PaperTable, ...]]] = {
-        f"tables of Janus, {about}": partial(of_janus, folder, progress),
-        f"rejecting and relabelling, {plural(seeds, 'seed')}, {about}": partial(
-            improve.act_tables, folder / "real", seeds, progress
-        ),
-    }
-    first, second, *acts = resume_tables(todo, place, progress)
+    about_janus = {f"tables of Janus, {about}": partial(of_janus, folder, progress)}
+    acts = improve.act_tables(folder / "real", range(seeds), keep=place, progress=progress)
+    first, second = resume_tables(about_janus, place, progress)
     tables = (first, second, *discovery.tables, *acts)
     return PaperStudy(
         "finders", title, SOURCE, {"seeds": seeds}, tables, lacking, discovery.figures
