@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 import groundfault
-from groundfault import Candidate, Evidence, Plan
+from groundfault import Candidate, Evidence, Plan, Report
 from groundfault.core import equivalence
 from groundfault.core.finding import Verdict
 from groundfault.models import Target
@@ -119,7 +119,14 @@ def _judge(rows: Rows, tests: Sequence[str]) -> dict[str, str]:
     )
     candidates = [Candidate(test, f"test = '{test}'") for test in tests]
     report = groundfault.audit(evidence, Plan(), candidates, modes=False, ledger=False)
+    return say_verdicts(report, tests)
+
+
+def say_verdicts(report: Report, names: Sequence[str]) -> dict[str, str]:
+    """Say of each candidate whether it is confirmed to fail more often; to fail less often is no
+    confirmation here.
+    """
     said = {Verdict.CONFIRMED: "confirmed", Verdict.UNTESTABLE: "too few"}
     worse = [each for each in report.findings if not each.is_less_frequent]
     verdicts = {each.name: said[each.verdict] for each in worse if each.verdict in said}
-    return {test: verdicts.get(test, "not confirmed") for test in tests}
+    return {name: verdicts.get(name, "not confirmed") for name in names}

@@ -20,7 +20,6 @@ import polars as pl
 import groundfault
 from groundfault import Candidate, Evidence, Plan, models
 from groundfault.base.long_work import Progress, listener
-from groundfault.core.finding import Verdict
 from groundfault.errors import InputError
 from groundfault.models import Question, Response, Target
 from groundfault.probes import Bank, Grammar
@@ -34,6 +33,7 @@ from groundfault_studies.directions import (
     QUICK_PAIRS,
     TESTS,
     ask_pairs,
+    say_verdicts,
     tabulate_directions,
 )
 from groundfault_studies.resuming import Rows, resume_parts
@@ -352,11 +352,8 @@ def _judge(rows: Rows) -> dict[tuple[str, str], str]:
     candidates = [Candidate(_name(*each), f"change = '{each[1]}'") for each in changes]
     plan = Plan(within=("task",))
     report = groundfault.audit(_make_evidence(rows), plan, candidates, modes=False, ledger=False)
-    said = {Verdict.CONFIRMED: "confirmed", Verdict.UNTESTABLE: "too few"}
-    # a change may also be confirmed to fail less often than the other prompts
-    worse = [each for each in report.findings if not each.is_less_frequent]
-    verdicts = {each.name: said[each.verdict] for each in worse if each.verdict in said}
-    return {each: verdicts.get(_name(*each), "not confirmed") for each in changes}
+    verdicts = say_verdicts(report, [each.name for each in candidates])
+    return {each: verdicts[_name(*each)] for each in changes}
 
 
 def _make_kind_table(rows: Rows) -> PaperTable:

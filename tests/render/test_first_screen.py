@@ -166,7 +166,7 @@ def test_a_bar_shows_the_part_of_all_failures_that_each_rule_is_the_first_to_mat
     shares = list(map(float, re.findall(r"--share:([\d.]+)", page)))
     assert len(shares) == sum(mode.errors_new > 0 for mode in one.modes)
     assert sum(shares) == pytest.approx(100 * coverage.covered_errors / coverage.errors, abs=0.1)
-    assert "grey: no rule" in page
+    assert "All failures, each counted under the first rule that matches it; grey: no rule" in page
     assert "--share:" not in html(make_page(nothing))
 
 
@@ -180,6 +180,7 @@ def test_graded_losses_have_a_mean_and_no_failure_rate() -> None:
         assert re.search(r"1 failure mode covers \d\d% of the loss", text)
         assert re.search(r"Mean loss:? 0\.\d\d\b", text), text
         assert "Failure rate" not in text.partition("Method")[0][:400]
+    assert "All losses, each counted under the first rule" in html(make_page(report))
     even = table.with_columns(loss=pl.col("loss").shuffle(seed=1))
     report = groundfault.audit(Evidence.from_table(even, outcome="loss"), ledger=None)
     assert not report.modes

@@ -120,7 +120,7 @@ def search_inside(bars: Bars, strata: Strata) -> list[RuleProposal]:
 
 
 def _find_pairs(
-    sum_some: Callable[[NDArray[np.intp], slice], Floats],
+    sum_some: Callable[[_Some, slice], Floats],
     allowed: Bools,
     z: float,
     top: int,
@@ -135,11 +135,11 @@ def _find_pairs(
     the rows, by default all; ``rate`` is the expected loss of each unit of a row, if it differs
     from its stratum's; ``upper`` leaves out pairs with earlier rows.
     """
-    pairs, rows = list[tuple[int, int, float]](), np.arange(len(allowed)) if rows is None else rows
+    pairs: list[tuple[int, int, float]] = []
     # all pairs at once take gigabytes
     for some in split(len(allowed), allowed.shape[1], _BLOCK):
         row, column = some.start, some.start if upper else 0
-        sums = sum_some(rows[some], slice(column, None))
+        sums = sum_some(some if rows is None else rows[some], slice(column, None))
         if rate is not None:
             sums[2] = sums[0] * rate[some, None]
         i, j = np.nonzero(find_hopeful(sums, allowed[some, column:], z))

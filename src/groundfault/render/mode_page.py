@@ -93,7 +93,8 @@ def list_lead(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Conte
         if terminal and not left:
             break
         items = tuple(_state(one, outline.full, terminal) for one in modes)
-        listed = Statements(items, MAX_FULL, shares=outline.split_failures(outcome))
+        shares = outline.split_failures(outcome)
+        listed = Statements(items, MAX_FULL, shares=shares, is_graded=outline.report.is_graded)
         blocks = list_blocks(listed, outline.describe_coverage(outcome))
         if terminal:
             blocks, left = (Statements(items[:left]),), max(0, left - len(items))

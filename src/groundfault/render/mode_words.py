@@ -206,12 +206,10 @@ class ModeOutline:
         examples = words.rate(coverage.covered / coverage.n)
         share, units = _share_of_errors(coverage), f"{self.report.unit}s"
         if self.changes is not None:
-            run = self.changes[int(outcome != BETTER)]
+            whose, whole = f"{units} that got {outcome}", "all"
             if self.search.like_for_like:
-                return f"{rules} {share} of the failures of {run}, in {examples} of its {units}."
-            return (
-                f"{rules} {share} of the {units} that got {outcome}, in {examples} of all {units}."
-            )
+                whose, whole = f"failures of {self.changes[int(outcome != BETTER)]}", "its"
+            return f"{rules} {share} of the {whose}, in {examples} of {whole} {units}."
         failures = "the loss" if self.report.is_graded else "the failures"
         failures = "these cases" if self.report.manifest.compare else failures
         left = coverage.errors - coverage.covered_errors

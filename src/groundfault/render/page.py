@@ -279,7 +279,9 @@ class Statements:
         How many a page shows; the others are folded under ``more``.
     more : str
     shares : tuple of (int, float)
-        Numbers of items, and their parts of a whole in percent, which a bar above them shows.
+        Numbers of items, and their parts of all failures in percent, which a bar above them shows.
+    is_graded : bool
+        Whether the parts are of losses, not of failures.
     """
 
     block: ClassVar = "statements"
@@ -287,6 +289,7 @@ class Statements:
     open: int = 12
     more: str = "more"
     shares: tuple[tuple[int, float], ...] = ()
+    is_graded: bool = False
 
 
 @dataclass(frozen=True)
