@@ -193,14 +193,14 @@ def ask_directions(
         If the model does not answer.
     """
     target = _open(model) if isinstance(model, str) else model
-    rows = ask_pairs(_Framed(bank, grammar, target), test, lexicon, count)
+    rows = ask_pairs(_ExampleTarget(bank, grammar, target), test, lexicon, count)
     if any(row[name] is None for row in rows for name in ("base_response", "response")):
         raise InputError(f"{model or RECORDED_PAIRS.name} did not answer the test {test.name!r}")
     return rows
 
 
 @dataclass(frozen=True)
-class _Framed:
+class _ExampleTarget:
     """Ask a question in the words of the bank, after its examples, or read the recorded answer."""
 
     bank: Bank

@@ -310,7 +310,7 @@ def outline_state(
 ) -> Iterator[str | Table]:
     """Yield the verdict, the groups and the next case."""
     if audit.verdict == _FOUND and audit.claim.guaranteed:
-        yield f"{certificate.sentence.removesuffix(certificate.reason)}not {audit.null}"
+        yield f"{certificate.headline}: not {audit.null}"
         yield f"grounds: {certificate.reason}"
     else:
         yield certificate.sentence

@@ -285,12 +285,16 @@ class Certificate(StoredResult, frozen=True, omit_defaults=True):
     # ------------------------------------------------------------------------- what a page shows
 
     @property
-    def sentence(self) -> str:
-        """Return the verdict, its grounds, and of which cases it speaks."""
+    def headline(self) -> str:
+        """Return the verdict, and of which cases it speaks."""
         if self.verdict == _FOUND and self.is_about_pool:
-            n_cases = len(self.pool.ids)
-            return f"{self.verdict} in this pool of {n_cases} cases: {self.reason}"
-        return f"{self.verdict}: {self.reason}"
+            return f"{self.verdict} in this pool of {len(self.pool.ids)} cases"
+        return self.verdict
+
+    @property
+    def sentence(self) -> str:
+        """Return the headline and the grounds of the verdict."""
+        return f"{self.headline}: {self.reason}"
 
     @property
     def caution(self) -> str:
