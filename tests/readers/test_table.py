@@ -62,3 +62,19 @@ def test_a_file_that_was_read_beside_a_log_is_not_listed_as_unread(tmp_path: Pat
     assert evidence.account is not None
     assert (len(evidence), evidence.loss.sum()) == (4, 1)
     assert [Path(name).name for name in evidence.account.unread] == ["BFCL_v3_java_result.json"]
+
+
+def test_a_spreadsheet_with_semicolons_and_decimal_commas_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "export.csv"
+    path.write_text("\ufeffFrage;Länge;Note, kurz;Fehler\nq1;1,5;a;0\nq2;2;3,5;1\n", "utf-8")
+    frame = Evidence.from_table(path, id="Frage", outcome="Fehler").frame
+    assert frame["Länge"].to_list() == [1.5, 2]
+    assert frame["Note, kurz"].to_list() == ["a", "3,5"]  # one value is no number
+
+
+def test_a_table_whose_header_alone_is_no_utf_8_is_refused(tmp_path: Path) -> None:
+    """Polars replaces what it cannot read in a header, without a word."""
+    path = tmp_path / "export.csv"
+    path.write_text("Länge,error\n1,0\n2,1\n", "cp1252")
+    with pytest.raises(InputError, match=r"is not UTF-8 text; save it as CSV UTF-8"):
+        Evidence.from_table(path, outcome="error")

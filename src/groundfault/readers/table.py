@@ -48,20 +48,38 @@ _FILE = b"ARROW1"
 _ROWS = 10_000
 
 
+def _find_separator(path: Path) -> str:
+    """Return what stands between most columns: a comma, a tab, or a spreadsheet's semicolon."""
+    with path.open(encoding="utf-8") as stream:
+        header = re.sub('"[^"]*"', "", stream.readline())
+    return max(",;\t", key=header.count)
+
+
 def _read_csv(path: Path, text: Sequence[str]) -> pl.DataFrame:
-    separator = "\t" if path.suffix == ".tsv" else ","
+    separator = _find_separator(path)
     header = pl.read_csv(escape_pattern(path), separator=separator, n_rows=0).columns
     # polars renames the second column of a name instead of refusing it
     origins = [c.rpartition("_duplicated_")[0] for c in header if re.fullmatch(r".*_\d+", c)]
     if doubled := [name for name in origins if name in header]:
         raise InputError(f"{path} has two columns named {doubled[0]!r}; rename one")
     schema = {column: pl.String for column in text if column in header}
-    return pl.read_csv(
+    table = pl.read_csv(
         escape_pattern(path),
         separator=separator,
         infer_schema_length=_ROWS,
         schema_overrides=schema,
     )
+    if separator != ";":
+        return table
+    # the spreadsheets that write semicolons write 1,5 for a number
+    words = [c for c in table if c.dtype == pl.String and c.name not in text]
+    return table.with_columns(map(_read_decimals, words))
+
+
+def _read_decimals(words: pl.Series) -> pl.Series:
+    """Return a column as numbers, if every value is one; the decimal sign may be a comma."""
+    numbers = words.str.replace(",", ".", literal=True).cast(float, strict=False)
+    return words if numbers.null_count() > words.null_count() else numbers
 
 
 def _parse_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
@@ -292,7 +310,10 @@ def _read_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
     except DAMAGED as error:
         what = f"cannot be read as a table of kind {path.suffix[1:]}: {first_line(error)}"
         if re.search("utf-?8", first_line(error), re.IGNORECASE):
-            what = "is not UTF-8 text; convert it first (iconv -f LATIN1 -t UTF-8)"
+            what = (
+                "is not UTF-8 text; save it as CSV UTF-8 in a spreadsheet, or convert it first "
+                "(iconv -f LATIN1 -t UTF-8)"
+            )
         raise InputError(f"{path} {what}") from None
 
 
