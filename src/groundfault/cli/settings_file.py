@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,6 +27,9 @@ from groundfault.core.column_meaning import means_pass, names_a_thing, names_out
 from groundfault.core.evidence import Evidence
 from groundfault.errors import GroundfaultError, InputError, shorten
 from groundfault.render.words import clean, plural
+
+if TYPE_CHECKING:
+    import polars as pl
 
 NAME = "groundfault.toml"
 _PROJECT = "pyproject.toml"
@@ -220,7 +223,7 @@ def _look(
                 table = read_table(sources[0])[0]
             except GroundfaultError:
                 raise error from None
-            typed = _guess_columns(table.columns) | typed
+            typed = _guess_columns(table) | typed
         else:
             scorer: Sequence[str] = (evidence.reading or {}).get("scorer") or ()
             settings = typed | ({"scorer": scorer[0]} if len(scorer) == 1 else {})
@@ -237,12 +240,17 @@ def _describe(sources: Sequence[str], evidence: Evidence) -> str:
     return shorten(clean(text))
 
 
-def _guess_columns(columns: Sequence[str]) -> dict[str, object]:
-    """Return the columns of a table by their names, as settings."""
+def _guess_columns(table: pl.DataFrame) -> dict[str, object]:
+    """Return the columns of a table by their names, or by words such as passed, as settings."""
+    from groundfault.readers.grades import holds_verdicts
+
+    columns = table.columns
     outcomes = [c for c in columns if names_outcome(c)]
+    outcomes = outcomes or [c for c in columns if holds_verdicts(table[c])]
     if not outcomes:
         raise InputError(
-            "no column is named like an outcome, such as correct or error: name it by --outcome; "
+            "no column is named like an outcome, such as correct or error, or has words such as "
+            "passed or failed: name it by --outcome; "
             f"there are {', '.join(columns)}"
         )
     outcome = next((c for c in outcomes if means_pass(c) is not None), outcomes[0])

@@ -115,6 +115,12 @@ def read_grades(
     return frame.with_columns(worth.alias(outcome)), positive_is_good, null_outcome, how
 
 
+def holds_verdicts(column: pl.Series) -> bool:
+    """Return whether a column's values are words such as passed and failed."""
+    words = column.drop_nulls().cast(pl.String).str.strip_chars().str.to_lowercase()
+    return bool(len(words)) and bool(words.is_in(list(_VERDICTS)).all())
+
+
 def _read_passes(frame: pl.DataFrame, outcome: str, passes: Sequence[str]) -> pl.DataFrame:
     """Return a table whose outcome is 1 for the values that are passes and 0 for others."""
     words = frame[outcome].cast(pl.String).str.strip_chars()
