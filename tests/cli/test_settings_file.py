@@ -61,13 +61,15 @@ def test_init_takes_columns_by_flag_and_asks_where_no_name_tells(project: Path) 
     assert 'outcome = "good"' in Path("groundfault.toml").read_text()
 
 
-def test_init_takes_the_column_whose_words_are_verdicts(project: Path) -> None:
+def test_init_takes_verdicts_and_ids_by_their_words_where_no_name_tells(project: Path) -> None:
     rows = "".join(
-        f"{i},{'de' if i % 3 else 'en'},{'Passed' if i % 2 else 'failed'}\n" for i in range(20)
+        f"q{i},{'de' if i % 3 else 'en'},{'Passed' if i % 2 else 'failed'}\n" for i in range(20)
     )
     Path("odd.csv").write_text("key,Sprache,Ergebnis\n" + rows)
     run("init", "odd.csv")
-    assert 'outcome = "Ergebnis"' in Path("groundfault.toml").read_text()
+    settings = Path("groundfault.toml").read_text()
+    assert 'outcome = "Ergebnis"' in settings
+    assert 'id = "key"' in settings
 
 
 def test_init_refuses_what_a_command_would_refuse(project: Path) -> None:

@@ -241,7 +241,9 @@ def _describe(sources: Sequence[str], evidence: Evidence) -> str:
 
 
 def _guess_columns(table: pl.DataFrame) -> dict[str, object]:
-    """Return the columns of a table by their names, or by words such as passed, as settings."""
+    """Return the columns of a table, by their names or else their values, as settings."""
+    import polars as pl
+
     from groundfault.readers.grades import holds_verdicts
 
     columns = table.columns
@@ -257,7 +259,12 @@ def _guess_columns(table: pl.DataFrame) -> dict[str, object]:
     settings: dict[str, object] = {"outcome": outcome}
     if means_pass(outcome):
         settings["positive_is_good"] = True
-    ids = [c for c in columns if names_a_thing(c) and c != outcome]
-    settings |= {"id": ids[0]} if ids else {}
     keys = {"model": "model_column", "epoch": "repeat", "repeat": "repeat"}
-    return settings | {keys[c.lower()]: c for c in columns if c.lower() in keys}
+    settings |= {keys[c.lower()]: c for c in columns if c.lower() in keys}
+    ids = [c for c in columns if names_a_thing(c) and c != outcome]
+    if not ids and table.schema[columns[0]] == pl.String:
+        # by its values: a word without spaces, another one in each row of a model
+        named = [columns[0], *(c for c in columns if c.lower() in keys)]
+        is_word = table[columns[0]].str.contains(r"^\S+$").all(ignore_nulls=False)
+        ids = [columns[0]] if is_word and table.select(named).is_unique().all() else []
+    return settings | ({"id": ids[0]} if ids else {})
