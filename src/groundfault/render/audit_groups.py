@@ -165,12 +165,14 @@ def describe_overall(report: Report) -> str:
     first, second = (words.clean(name) for name in compare)
     level = words.level(1 - words.decimal(report.plan.alpha))
     verdict = "beyond chance" if change.confirmed else "within chance"
-    if report.mode_search is not None and report.mode_search.like_for_like:
+    search, p = report.mode_search, messages.equal_p(change.p)
+    if search is not None and search.like_for_like:
         second += ", not paired, like compared with like"
+    if search is not None and search.overall is not None:
+        p += ", corrected for the search"
     return (
         f"Overall, from {first} to {second}: {words.points(change.change)} points "
-        f"({level} interval {words.span(change.interval, words.points)}; "
-        f"{messages.equal_p(change.p)}), {verdict}."
+        f"({level} interval {words.span(change.interval, words.points)}), {verdict} ({p})."
     )
 
 
