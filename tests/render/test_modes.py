@@ -27,6 +27,7 @@ from groundfault.modes.mode import (
     Alternative,
     Coverage,
     DosePoint,
+    MatrixRow,
     Mode,
     ModeExample,
     ModeSearch,
@@ -345,6 +346,16 @@ def test_modes_of_models_stand_apart_and_shared_ones_first(plain: Report) -> Non
     page = Page(html(report))
     assert page.errors == []
     assert "The mean of all models" in page.text
+
+
+def test_modes_of_the_mean_stand_below_the_table_of_models(plain: Report) -> None:
+    modes = [make_mode(i, outcome=o) for i, o in enumerate(["ada", "every model", "every model"])]
+    rows = [MatrixRow(rule=m.rule, meaning=m.meaning, n=m.n, cells=()) for m in modes[:2]]
+    assert ModeOutline(with_modes(plain, *modes, matrix=tuple(rows))).averages == (
+        "On average over the models, failures are also more frequent where digits is 2 or more (91%, "
+        "elsewhere 22%)."
+    )
+    assert ModeOutline(with_modes(plain, *modes)).averages == ""
 
 
 def test_many_models_do_not_fill_the_screen(plain: Report) -> None:

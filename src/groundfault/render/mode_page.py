@@ -87,6 +87,7 @@ def list_lead(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Conte
         yield f"Without {without}{modes_left}."
     if outline.search.matrix:
         yield _tabulate_models(outline, terminal)
+        yield outline.averages
         groups = ()
     left = MAX_LISTED
     for outcome, modes in groups:

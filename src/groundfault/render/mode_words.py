@@ -228,6 +228,23 @@ class ModeOutline:
         return tuple((number, share) for number, share in shares if share > 0)
 
     @property
+    def averages(self) -> str:
+        """Return the modes of all models' mean that have no row in one list of several models."""
+        rows = {row.rule for row in self.search.matrix}
+        modes = [mode for mode in self.report.modes if rows and mode.outcome == EVERY_MODEL]
+        rules = [
+            f"{words.clean(mode.meaning)} ({words.rate(mode.rate)}, elsewhere "
+            f"{words.rate(mode.rate_outside)})"
+            for mode in modes
+            if mode.rule not in rows
+        ]
+        more = (
+            "losses are also higher" if self.report.is_graded else "failures are also more frequent"
+        )
+        where = words.listing(rules, 3)
+        return f"On average over the models, {more} where {where}." if rules else ""
+
+    @property
     def silent(self) -> str:
         """Return that no mode was named, and of which outcomes; empty where each has one."""
         with_modes = dict(self.groups)
