@@ -78,3 +78,40 @@ def test_a_table_whose_header_alone_is_no_utf_8_is_refused(tmp_path: Path) -> No
     path.write_text("Länge,error\n1,0\n2,1\n", "cp1252")
     with pytest.raises(InputError, match=r"is not UTF-8 text; save it as CSV UTF-8"):
         Evidence.from_table(path, outcome="error")
+
+
+def test_numbers_that_a_spreadsheet_spells_out_are_numbers(tmp_path: Path) -> None:
+    """As words they would be too many to form a rule, and the column would be left out."""
+    path = tmp_path / "export.csv"
+    rows = ['e1,"1,500",85%,$0.50,3,a,0,', "e2,20,n/a,$1.25,N/A,None,1,", "e3,,7.5%,,None,4,0,"]
+    header = "id,tokens,share,cost,turns,kind,error,"
+    path.write_text("\n".join([header, *rows, ",,,,,,,", ""]))
+    frame = Evidence.from_table(path, id="id", outcome="error").frame
+    assert frame["tokens"].to_list() == [1500, 20, None]
+    assert frame["share"].to_list() == [85, None, 7.5]
+    assert frame["cost"].to_list() == [0.5, 1.25, None]
+    # of the others not half are numbers, or one is a word
+    assert frame["turns"].to_list() == ["3", "N/A", "None"]
+    assert frame["kind"].to_list() == ["a", "None", "4"]
+    # the row and the column of commas alone are no example and no column
+    assert frame.columns == header.rstrip(",").split(",")
+
+
+def test_a_number_after_ten_thousand_rows_may_be_a_word(tmp_path: Path) -> None:
+    path = tmp_path / "late.csv"
+    path.write_text("\n".join(["x,error", *["5,0"] * 10_000, "N/A,1", ""]))
+    assert Evidence.from_table(path, outcome="error").frame["x"].null_count() == 1
+
+
+def test_columns_without_a_name_are_named_by_their_place(tmp_path: Path) -> None:
+    path = tmp_path / "pandas.csv"
+    path.write_text(",topic,,error\n0,a,x,0\n1,b,y,1\n")
+    frame = Evidence.from_table(path, outcome="error").frame
+    assert frame.columns == ["row", "column 1", "topic", "column 3", "error"]
+
+
+def test_lines_above_the_header_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "titled.csv"
+    path.write_text("Results of run 12\n\ntopic,error\na,0\nb,1\n")
+    with pytest.raises(InputError, match="delete the lines above the header"):
+        Evidence.from_table(path, outcome="error")

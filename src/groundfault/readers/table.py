@@ -46,13 +46,21 @@ _DAY_UNITS = {"day": 1, "ms": 86_400_000, "us": 86_400_000_000}
 _FILE = b"ARROW1"
 # rows from which the types of columns are told
 _ROWS = 10_000
+# name that polars gives to a column without one, beside another
+_UNNAMED = r"(_duplicated_\d+)?"
+# cells without a number, where at least half of a column has one: else the words say more
+_NO_NUMBER = ["n/a", "na", "#n/a", "nan", "none", "null", "-", ""]
+# bytes of a number with its signs, at most: prose is not looked through
+_LONGEST_NUMBER = 40
+# all numbers of a column have the same sign, or none
+_SIGN = r"([$€£]|%$)"
 
 
 def _find_separator(path: Path) -> str:
     """Return what stands between most columns: a comma, a tab, or a spreadsheet's semicolon."""
     with path.open(encoding="utf-8") as stream:
         header = re.sub('"[^"]*"', "", stream.readline())
-    return max(",;\t", key=header.count)
+    return max(",;\t|", key=header.count)
 
 
 def _read_csv(path: Path, text: Sequence[str]) -> pl.DataFrame:
@@ -60,26 +68,37 @@ def _read_csv(path: Path, text: Sequence[str]) -> pl.DataFrame:
     header = pl.read_csv(escape_pattern(path), separator=separator, n_rows=0).columns
     # polars renames the second column of a name instead of refusing it
     origins = [c.rpartition("_duplicated_")[0] for c in header if re.fullmatch(r".*_\d+", c)]
-    if doubled := [name for name in origins if name in header]:
+    if doubled := [name for name in origins if name and name in header]:
         raise InputError(f"{path} has two columns named {doubled[0]!r}; rename one")
     schema = {column: pl.String for column in text if column in header}
-    table = pl.read_csv(
-        escape_pattern(path),
-        separator=separator,
-        infer_schema_length=_ROWS,
-        schema_overrides=schema,
-    )
-    if separator != ";":
-        return table
-    # the spreadsheets that write semicolons write 1,5 for a number
+    options: dict[str, Any] = {"separator": separator, "schema_overrides": schema}
+    try:
+        table = pl.read_csv(escape_pattern(path), infer_schema_length=_ROWS, **options)
+    except pl.exceptions.ComputeError:
+        # a later row has another type
+        table = pl.read_csv(escape_pattern(path), infer_schema_length=None, **options)
+    # pandas writes an index without a name, spreadsheets empty columns and rows beside a table
+    names = {c: f"column {i}" for i, c in enumerate(header, 1) if re.fullmatch(_UNNAMED, c)}
+    table = table.drop(c for c in names if table[c].null_count() == table.height)
+    table = table.rename(names, strict=False)
+    # without an id, a row of nothing may be an example whose outcome is missing
+    if schema:
+        table = table.filter(~pl.all_horizontal(pl.all().is_null()))
     words = [c for c in table if c.dtype == pl.String and c.name not in text]
-    return table.with_columns(map(_read_decimals, words))
+    words = [c for c in words if not (c.str.len_bytes() > _LONGEST_NUMBER).any()]
+    return table.with_columns(_read_numbers(column, separator) for column in words)
 
 
-def _read_decimals(words: pl.Series) -> pl.Series:
-    """Return a column as numbers, if every value is one; the decimal sign may be a comma."""
-    numbers = words.str.replace(",", ".", literal=True).cast(float, strict=False)
-    return words if numbers.null_count() > words.null_count() else numbers
+def _read_numbers(words: pl.Series, separator: str) -> pl.Series:
+    """Return a column as numbers if all its values are, or say that there is none, such as N/A."""
+    plain = words.str.strip_chars().str.to_lowercase()
+    plain = plain.set(plain.is_in(_NO_NUMBER).fill_null(value=False), None)
+    # the spreadsheets that write semicolons write 1,5 for a number, others 1,500
+    comma, instead = (",", ".") if separator == ";" else (r",(\d{3})\b", "${1}")
+    bare = plain.str.replace(_SIGN, "").str.replace_all(comma, instead)
+    numbers, values = bare.cast(float, strict=False), plain.drop_nulls()
+    is_number = numbers.null_count() == plain.null_count() and len(values) * 2 > words.count()
+    return numbers if is_number and values.str.extract(_SIGN).n_unique() == 1 else words
 
 
 def _parse_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
@@ -309,6 +328,11 @@ def _read_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
         raise InputError(f"{path} is empty") from None
     except DAMAGED as error:
         what = f"cannot be read as a table of kind {path.suffix[1:]}: {first_line(error)}"
+        if "more fields than" in what:
+            what = (
+                "has a line with more columns than its first; delete the lines above the header, "
+                "or put texts with commas into quotes"
+            )
         if re.search("utf-?8", first_line(error), re.IGNORECASE):
             what = (
                 "is not UTF-8 text; save it as CSV UTF-8 in a spreadsheet, or convert it first "
