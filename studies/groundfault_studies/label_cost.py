@@ -2,7 +2,8 @@
 
 All audit the same draws: of the paper's pool, and of prompts that small models with known holes
 answered. A default plan also starts from the failure modes of an earlier audit, of the same model
-or of a sibling without a hole, and is helped by a cheap grader of each case.
+or of a sibling without a hole, is helped by a cheap grader of each case, or labels cases that are
+written for the group in doubt.
 
 References
 ----------
@@ -31,6 +32,7 @@ from groundfault_studies.known_holes import FOLDER, HoleData, find_folder, read_
 from groundfault_studies.resuming import Rows, resume_rounds
 from groundfault_studies.shared_folder import require_shared
 from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
+from groundfault_studies.written_cases import BEFORE, CASES, label_written
 
 REPLICATES, QUICK_REPLICATES, QUICK_MODELS = 100, 1, 2
 HOLE_REPLICATES = 20
@@ -61,6 +63,7 @@ _RULES: Mapping[str, dict[str, Any]] = {
     "default": {},
     "prior": {},
     "sibling": {},
+    "written": {},
     "pool": {"claim": "declared-groups"},
 } | {
     f"grader {percent}": {"claim": "declared-groups", "policy": "grader"}
@@ -69,6 +72,7 @@ _RULES: Mapping[str, dict[str, Any]] = {
 _SOLE = tuple(_RULES)[2:]
 """Rules with the bets of a default plan."""
 _PRIORS = ("prior", "sibling")
+_WRITTEN = "written"
 _GRADERS = tuple(rule for rule in _RULES if rule.startswith("grader"))
 """Rules with a grade of each case, pass or fail, right in so many percent of them."""
 _ID = "example_id"
@@ -159,7 +163,7 @@ def study(
 def _is_run(source: str, rule: str, draw: int) -> bool:
     """Whether a rule audits a draw of a source."""
     if source == "pool":
-        return rule not in _PRIORS
+        return rule not in (*_PRIORS, _WRITTEN)
     if source == AT_THRESHOLD:
         return rule in _GRADERS
     return draw <= HOLE_REPLICATES and (source == FOLDER.name or rule == "prior")
@@ -199,11 +203,20 @@ def audit_draw(folder: Path, source: str, name: str, rule: str, draw: int) -> Ro
                 right = "failure mode found" if below.any() else "audit passed"
             if rule in _GRADERS:
                 pool = _grade(pool, scores, int(rule.split()[1]), draw)
-            audit = SequentialAudit.of(pool, plan, policy=remembered)
-            audit.run(lambda query: float(scores[pool.position[query.id]]))  # noqa: B023
-            labels = audit.labelled if audit.verdict == right else here.budget
             about = {"source": source, "setting": name, "rule": rule, "draw": draw, "bet": bet}
-            rows.append(about | {"verdict": audit.verdict, "right": right, "labels": labels})
+            if rule == _WRITTEN:
+                _, asked = _sample_prompts(folder, draw)
+                all_scores = 1.0 - _holes(folder).errors[name]
+                verdict, labels, true = label_written(
+                    pool, plan, remembered, scores, _declare_all(folder), all_scores, asked
+                )
+                right = true or right
+            else:
+                audit = SequentialAudit.of(pool, plan, policy=remembered)
+                verdict = audit.run(lambda query: float(scores[pool.position[query.id]]))  # noqa: B023
+                labels = audit.labelled
+            labels = labels if verdict == right else here.budget
+            rows.append(about | {"verdict": verdict, "right": right, "labels": labels})
     return rows
 
 
@@ -248,7 +261,7 @@ def _draw_prompts(folder: Path, name: str, draw: int) -> Draw:
     data = _holes(folder)
     scores = 1.0 - data.errors[name]
     threshold = round(float(scores.mean()) - _BELOW, 2)
-    whole = _declare(data.examples)
+    whole = _declare_all(folder)
     means = whole.members @ scores / whole.sizes
     is_sound = bool((means[whole.sizes >= _SHARE * len(whole)] >= threshold).all())
     right = "audit passed" if is_sound else "failure mode found"
@@ -265,6 +278,11 @@ def _sample_prompts(folder: Path, draw: int) -> tuple[Pool, NDArray[np.int64]]:
     large = pool.sizes >= _SHARE * len(pool)
     names = tuple(name for name, enough in zip(pool.groups, large, strict=True) if enough)
     return replace(pool, groups=names, members=pool.members[large]), rows
+
+
+@cache
+def _declare_all(folder: Path) -> Pool:
+    return _declare(_holes(folder).examples)
 
 
 def _holes(folder: Path) -> HoleData:
@@ -308,6 +326,8 @@ def _table(rows: Rows) -> PaperTable:
         "prior from paper": ("earlier audit to paper's rule", "text"),
         "from paper": ("default to paper's rule", "text"),
         "from guaranteed": ("default to its bets", "text"),
+        _WRITTEN: ("with cases written", "text"),
+        "written from default": ("cases written to default", "text"),
         "pool": ("default, of these cases", "text"),
         **{rule: (f"with a {rule}% right", "text") for rule in _GRADERS},
         "wrong": ("wrong verdicts", "text"),
@@ -337,8 +357,11 @@ def _table(rows: Rows) -> PaperTable:
         "of 40: by its own sampling, which keeps no error rate, so that fewer labels may be bought "
         "by wrong verdicts; and by ours, with the claim of a default plan. An earlier audit named "
         f"failure modes by {EARLIER:,} other prompts, whose labels are not counted here; a sibling "
-        "is a network without a hole. In repaired worlds every prompt passes with the chance that "
-        "is asked for, and the earlier modes are no more. A grade of each case, pass or fail, is "
+        f"is a network without a hole. After {BEFORE} labels {CASES} cases are written for the "
+        "group claimed last and labelled in an audit of their own, then the pool goes on if that "
+        "found nothing; the writer draws unseen prompts of the group, and the verdict is about "
+        "these. In repaired worlds every prompt passes with the chance that is asked for, and the "
+        "earlier modes are no more. A grade of each case, pass or fail, is "
         "right in 70, 80 or 90 % of them; these audits are about the cases of the pool, as one of "
         "the default without grades is. At the threshold each of five groups has exactly as many "
         "passes as asked for, and every accusation is false. Differences in percent "
@@ -373,6 +396,9 @@ def compare_rules(part: pl.DataFrame, units: int) -> dict[str, Value]:
         here[f"from {rival}"] = _format_saving(labels["default"], labels[rival])
     for rule in labels.keys() & set(_GRADERS) if "paper" in labels else ():
         here[rule] = f"{here[rule]}, {_format_saving(labels[rule], labels['paper'], PRIOR_AIM)}"
+    if {"default", _WRITTEN} <= labels.keys():
+        saving = _format_saving(labels[_WRITTEN], labels["default"], PRIOR_AIM)
+        here["written from default"] = saving
     if {"paper", "prior"} <= labels.keys():
         here["prior from paper"] = _format_saving(labels["prior"], labels["paper"], PRIOR_AIM)
     wrong = (pl.col("verdict") != pl.col("right")) & (pl.col("verdict") != "inconclusive")

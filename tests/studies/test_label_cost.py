@@ -9,7 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from groundfault.sequential import Pool, SequentialPlan, policies
 from groundfault_studies import label_cost
+from groundfault_studies.written_cases import BEFORE, CASES, label_written
 
 VERDICTS = (
     {"verdict": "audit passed", "right": "audit passed"},
@@ -114,3 +116,32 @@ def test_a_grader_saves_labels_and_accuses_no_model_at_the_threshold(shared: Pat
     for scores, _ in label_cost._list_null_worlds(1):
         assert (pool.members @ scores / pool.sizes == 0.85).all()
         assert len(pool.groups) == groups + 1
+
+
+@pytest.mark.parametrize(
+    ("seed", "about_written", "labels"),
+    # found before any case is written; by the written cases; by the pool after them
+    [(3, False, range(1, BEFORE)), (4, True, range(BEFORE, 61)), (0, False, range(61, 110))],
+)
+def test_written_cases_are_labelled_after_the_first_labels(
+    seed: int, about_written: bool, labels: range
+) -> None:
+    rng = np.random.default_rng(0)
+    groups = np.repeat(list("abcd"), 250)
+    whole = Pool.from_arrays([f"{i:04d}" for i in range(1000)], {"group": groups})
+    passes = (rng.random(1000) > np.where(groups == "a", 0.35, 0.05)).astype(float)
+    asked = np.sort(rng.choice(1000, 200, replace=False))
+    pool = Pool.from_arrays([whole.ids[i] for i in asked], {"group": groups[asked]})
+    plan = SequentialPlan(threshold=0.9, budget=150, seed=seed)
+    policy = policies.get(SequentialPlan.policy)
+    verdict, spent, right = label_written(pool, plan, policy, passes[asked], whole, passes, asked)
+    assert verdict == "failure mode found"
+    assert spent in labels
+    assert right == (verdict if about_written else None)
+
+
+def test_cases_written_for_a_doubted_group_save_no_labels_on_one_network(shared: Path) -> None:
+    [row] = label_cost.audit_draw(shared, "known_holes", "number_words#1", "written", 1)
+    [plain] = label_cost.audit_draw(shared, "known_holes", "number_words#1", "default", 1)
+    assert row["verdict"] == row["right"] == plain["verdict"]
+    assert plain["labels"] < row["labels"] <= plain["labels"] + CASES
