@@ -72,6 +72,17 @@ def test_the_list_names_the_examples_that_are_wrong(
         assert all(row["suggested"] != row["predicted"] for row in content["rows"])
 
 
+def test_fusion_ranks_too(table: tuple[Path, set[str]]) -> None:
+    """A rule that proposes no slices to an audit can be named here, and set."""
+    arguments = ["lab", "improve", str(table[0]), "--label", "label", "--id", "id", "--json", "-"]
+    fused = ["--finder", "fusion", "--set", "n_slices=6", "--set", "count=f1"]
+    result = CliRunner().invoke(cli, [*arguments, *fused], catch_exceptions=False)
+    names = {row["id"] for row in json.loads(result.output)["rows"]}
+    assert len(names & table[1]) >= 0.8 * len(table[1])
+    with pytest.raises(PlanError, match="it has n_slices, count, random_state"):
+        CliRunner().invoke(cli, [*arguments, *fused[:2], "--set", "k=3"], catch_exceptions=False)
+
+
 def test_the_worth_of_the_list_stands_before_it(table: tuple[Path, set[str]]) -> None:
     result = run(table[0], "-k", "3")
     assert result.output.index("measured on the other half") < result.output.index("suspicion")

@@ -7,7 +7,7 @@ import pytest
 
 from groundfault.errors import InputError, PlanError
 from groundfault_lab.improve import Flipping
-from groundfault_lab.slicing import Domino, Fusion
+from groundfault_lab.slicing import Domino, Edisa, Fusion
 
 
 def draw(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -72,6 +72,19 @@ def test_suspected_examples_are_relabelled_by_the_slices_of_edisa() -> None:
     changed = flipping.predict(rest[0], rest[2]) != before
     assert changed.any()
     assert not (changed & ~flipping.slicer_.error_prone(rest[0], rest[2])).any()
+
+
+def test_slices_are_fitted_when_they_are_asked_for() -> None:
+    first, rest = draw(600, 0), draw(600, 1)
+    fusion = Fusion(n_slices=30).fit(*first)
+    fusion.suspect(rest[0], rest[2])
+    assert "slices_" not in vars(fusion)
+    before = fusion.labels_
+    assert fusion.slices_ is fusion.slices_
+    # those of an earlier fit are not kept
+    fusion.fit(*rest)
+    expected = Edisa(n_slices=30, suspicion="slices").fit(*rest).labels_
+    assert fusion.labels_.tolist() == expected.tolist() != before.tolist()
 
 
 def draw_of_two_classes(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -78,7 +78,8 @@ def improve(
     Search
     ------
     finder : NAME
-        Finder of slices that can be applied to examples without a label.
+        Finder of slices that can be applied to examples without a label, or fusion, which joins
+        Edisa and Domino.
 
     Output
     ------
@@ -108,13 +109,14 @@ def improve(
 
 
 def _make_slicer(finder: str, settings: tuple[str, ...]) -> Any:
+    from groundfault_lab.slicing.fusion import Fusion
     from groundfault_lab.slicing.proposals import configure_finder
 
-    slicer = configure_finder(finder, read_values(settings))
+    slicer = configure_finder(finder, read_values(settings), {"fusion": Fusion})
     if not hasattr(slicer, "error_probability"):
         raise PlanError(
             f"the finder {finder!r} cannot be applied to examples without a label; "
-            "edisa, domino and spotlight can"
+            "edisa, domino, spotlight and fusion can"
         )
     return slicer
 

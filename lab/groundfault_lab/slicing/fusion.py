@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -65,7 +66,8 @@ class Fusion(Estimator):
     ----------
     slices_ : Edisa
         Slices of all examples, with the weights of Discover: `predict` gives the slice of an
-        example, and `Flipping` its commonest class. They decide nothing about who is suspected.
+        example, and `Flipping` its commonest class. They decide nothing about who is suspected, and
+        are fitted when they are first asked for.
 
     Notes
     -----
@@ -91,7 +93,12 @@ class Fusion(Estimator):
 
     fits_: list[tuple[list[list[Part]], Any]] = field(init=False, repr=False)
     threshold_: float = field(init=False, repr=False)
-    slices_: MixtureSlicer = field(init=False, repr=False)
+    fit_slices_: Callable[[], MixtureSlicer] = field(init=False, repr=False)
+
+    @cached_property
+    def slices_(self) -> MixtureSlicer:
+        """Return the slices of all examples."""
+        return self._require_fit().fit_slices_()
 
     @property
     def labels_(self) -> Ints:
@@ -122,7 +129,9 @@ class Fusion(Estimator):
             parts, regression, chance = self._fit_once(data, self.random_state + 1000 * repeat)
             self.fits_.append((parts, regression))
             chances.append(chance)
-        self.slices_ = self._make(*_MIXTURES[0], self.n_slices, self.random_state).fit(*data)
+        slices = self._make(*_MIXTURES[0], self.n_slices, self.random_state)
+        self.fit_slices_ = partial(slices.fit, *data)
+        vars(self).pop("slices_", None)  # those of an earlier fit
         chance = np.mean(chances, axis=0)
         ranked = np.sort(chance)[::-1]
         if self.count == "slices":
@@ -140,7 +149,7 @@ class Fusion(Estimator):
 
     def predict(self, Z: ArrayLike, y_proba: ArrayLike) -> Ints:
         """Return the slice of each example, its label unknown."""
-        return self._require_fit().slices_.predict(Z, y_proba)
+        return self.slices_.predict(Z, y_proba)
 
     def suspect(self, Z: ArrayLike, y_proba: ArrayLike) -> tuple[Bools, Floats]:
         """Return `error_prone` and `error_probability` of examples, from one pass over the data."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from types import NoneType
 from typing import Any, Literal, get_origin, get_type_hints
@@ -192,8 +192,17 @@ def propose(
     )
 
 
-def configure_finder(name: str, settings: dict[str, Any]) -> Any:
+def configure_finder(
+    name: str, settings: dict[str, Any], others: Mapping[str, Callable[..., Any]] | None = None
+) -> Any:
     """Return the finder of a name with other settings than its defaults.
+
+    Parameters
+    ----------
+    name : str
+    settings : dict
+    others : mapping of str to callable, optional
+        Slicers that no audit knows, by name.
 
     Raises
     ------
@@ -202,7 +211,7 @@ def configure_finder(name: str, settings: dict[str, Any]) -> Any:
     """
     from groundfault.finders import get
 
-    maker: Callable[..., Any] = get(name)
+    maker: Callable[..., Any] = (others or {}).get(name) or get(name)
     names = (
         [f.name for f in fields(maker) if f.init and f.name != "name"]
         if is_dataclass(maker)
