@@ -111,9 +111,7 @@ def study(
     rows = resume_parts(todo, measure_pair, place, jobs, progress)
     curves, short = _curves(selection, seeds, jobs, quick, place, progress)
     lacking += short
-    tables = tuple(_tables(rows)) + tuple(
-        improve.figure_6(one, name) for name, one in curves.items()
-    )
+    tables = (*_tables(rows), *improve.learning_tables(curves))
     if not _by_pair(rows, "explain"):
         lacking += ("Tables 8 to 10 (Explain), which need a pair with texts",)
     settings = {
@@ -254,7 +252,7 @@ def _curves(
 
 def _tables(rows: Rows) -> Iterator[PaperTable]:
     yield discover.table_4(_collect_discoveries(rows, "4"))
-    yield discover.compare_default(_collect_discoveries(rows, "4"))
+    yield from discover.compare_rules(_collect_discoveries(rows, "4"))
     yield discover.table_5(_collect_discoveries(rows, "5"))
     explained = _by_pair(rows, "explain")
     if explained:

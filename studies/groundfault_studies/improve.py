@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.base.files import write_text
@@ -40,7 +41,14 @@ from groundfault_lab.slicing.domino import Domino
 from groundfault_lab.slicing.edisa import Edisa
 from groundfault_lab.slicing.fusion import Fusion
 from groundfault_studies.discover import FITTED, SOURCE, format_interval, make_slicer
-from groundfault_studies.real_models import Predictions, of_texts, shipped_classifiers, tasks
+from groundfault_studies.real_models import (
+    JUDGED,
+    Predictions,
+    of_texts,
+    passes,
+    shipped_classifiers,
+    tasks,
+)
 from groundfault_studies.resuming import Rows, resume_parts
 from groundfault_studies.shared_folder import find_shared
 from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
@@ -151,6 +159,11 @@ def study(
         () if folder.is_dir() else ("classifiers of texts, which need the folder of shared data",)
     )
     place = None if keep is None else Path(keep)
+    acted = act_tables(folder, range(first_seed, first_seed + seeds), jobs, place, progress)
+    curves = {
+        task.name: learn_curves(task, seeds, jobs, place, progress)
+        for task in learning_tasks(folder)
+    }
     return PaperStudy(
         "improve",
         "What suspected examples are good for",
@@ -163,13 +176,7 @@ def study(
             "batch": BATCH,
             "rounds": ROUNDS,
         },
-        (
-            *act_tables(folder, range(first_seed, first_seed + seeds), jobs, place, progress),
-            *(
-                figure_6(learn_curves(task, seeds, jobs, place, progress), task.name)
-                for task in learning_tasks(folder)
-            ),
-        ),
+        (*acted, *learning_tables(curves)),
         lacking,
     )
 
@@ -185,9 +192,8 @@ def act_tables(
     texts = folder if folder.is_dir() else None
     about = "texts too" if texts else "no texts"
     todo = {
-        f"seed {seed}, classifier {number}, {name}, {about}": (texts, seed, number, name)
+        f"seed {seed}, {name}, {about}": (texts, seed, name)
         for seed in seeds
-        for number in range(4 if texts is None else 6)
         for name in (*SLICERS, _RELEARNT)
     }
     # beside the curves, which are a file of another form
@@ -206,14 +212,17 @@ def act_tables(
     return tables(improvements, relearnt)
 
 
-def _measure_part(folder: Path | None, seed: int, number: int, name: str) -> Rows:
-    """What one slicer does for one training of a classifier, or other learning in its place."""
-    predictions = _train(folder, seed)[number]
-    about = {"classifier": predictions.name, "slicer": name}
-    if name == _RELEARNT:
-        return [{**about, "gain": learn_instead(predictions)}]
-    acts = measure(predictions, name).values()
-    return [{**about, "acts": [store_improvement(one) for one in acts]}]
+def _measure_part(folder: Path | None, seed: int, name: str) -> Rows:
+    """What one slicer does for one training of each classifier, or other learning in its place."""
+    rows: Rows = []
+    for predictions in _train(folder, seed):
+        about = {"classifier": predictions.name, "slicer": name}
+        if name == _RELEARNT:
+            rows.append(about | {"gain": learn_instead(predictions)})
+        else:
+            acts = measure(predictions, name).values()
+            rows.append(about | {"acts": [store_improvement(one) for one in acts]})
+    return rows
 
 
 @lru_cache(maxsize=1)
@@ -295,20 +304,14 @@ def learn_instead(predictions: Predictions) -> float:
 
 
 def learning_tasks(folder: Path) -> Iterator[LearningTask]:
-    """Digits and, where there are texts, the task of a question."""
+    """Digits and, where there are texts, the task of a question, and whether a model passes it."""
     from sklearn.datasets import load_digits
-    from sklearn.decomposition import TruncatedSVD
-    from sklearn.feature_extraction.text import TfidfVectorizer
 
     x, y = load_digits(return_X_y=True)
     yield _task("digits", x / 16, y, (600, 1100))
     if folder.is_dir():
-        questions, labels = tasks(folder)
-        words = TfidfVectorizer(min_df=2, sublinear_tf=True).fit_transform(questions.to_list())
-        x = TruncatedSVD(64, random_state=0).fit_transform(words)
-        yield _task(
-            "BIG-Bench Hard, task of a question", x, labels.to_numpy().astype(str), (1500, 2500)
-        )
+        yield _task_of_texts("BIG-Bench Hard, task of a question", *tasks(folder), (1500, 2500))
+        yield _task_of_texts(f"GSM8K, whether {JUDGED} passes", *passes(folder), (600, 900))
 
 
 def learn_curves(
@@ -380,6 +383,17 @@ def _task(name: str, x: Floats, y: NDArray[Any], cuts: tuple[int, int]) -> Learn
     return LearningTask(name, (pool, validation, test))
 
 
+def _task_of_texts(
+    name: str, texts: pl.Series, labels: pl.Series, cuts: tuple[int, int]
+) -> LearningTask:
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    words = TfidfVectorizer(min_df=2, sublinear_tf=True).fit_transform(texts.to_list())
+    x = TruncatedSVD(64, random_state=0).fit_transform(words)
+    return _task(name, x, labels.to_numpy().astype(str), cuts)
+
+
 def _table(
     act: str,
     title: str,
@@ -427,12 +441,7 @@ def compare_fusion(act: str, improvements: Mapping[str, Sequence[Improvements]])
                 name: np.array([value_of(run[name][act]) for run in runs])
                 for name in (_FUSED, *_RIVALS)
             }
-            here: dict[str, Value] = {"fusion": _mean(values[_FUSED])}
-            for name in _RIVALS:
-                differences = values[_FUSED] - values[name]
-                there = differences[~np.isnan(differences)]
-                here[name] = format_interval(there) if len(there) else None
-            rows.append(PaperRow(f"{model}: {measure_name}", here))
+            rows.append(_compare(f"{model}: {measure_name}", values))
     note = (
         "Gain: accuracy after the last step less the model's. To confidence: less that after as "
         "many steps by confidence. Steps: the share at which it is ahead of that, over trainings "
@@ -440,6 +449,15 @@ def compare_fusion(act: str, improvements: Mapping[str, Sequence[Improvements]])
         "seeds share their data, so they speak of training anew on these, not of other data."
     )
     return PaperTable(f"Fusion beside the others: examples {act}", note, columns, tuple(rows))
+
+
+def _compare(label: str, values: Mapping[str, Floats]) -> PaperRow:
+    """Mean of fusion, and its differences to the others where both have a value."""
+    fused, here = values[_FUSED], dict[str, Value]()
+    for name, others in values.items():
+        there = (fused - others)[~np.isnan(fused - others)]
+        here[name] = format_interval(there) if len(there) else None
+    return PaperRow(label, here | {_FUSED: _mean(fused)})
 
 
 def _p_values(
@@ -466,6 +484,38 @@ def _curves(act: str, title: str, improvements: Mapping[str, Sequence[Improvemen
         "Accuracy after a share of the steps; means over the seeds with which Edisa finds any "
         "example. Confidence takes as many steps as Edisa."
     )
+    return PaperTable(title, note, columns, tuple(rows))
+
+
+def learning_tables(curves: Mapping[str, Learning]) -> tuple[PaperTable, ...]:
+    """Figure 6 of every task, and fusion beside the other policies."""
+    if not curves:
+        return ()
+    figures = (figure_6(one, name) for name, one in curves.items())
+    return (*figures, compare_curves(curves))
+
+
+def compare_curves(curves: Mapping[str, Learning]) -> PaperTable:
+    """What labelling next by the fusion of mixtures gains over the other policies, seed by seed."""
+    rivals = _RIVALS | {"confidence": "confidence", "random": "random order"}
+    columns: Columns = {
+        "fusion": ("fusion", "rate"),
+        **{name: (f"less {said}", "text") for name, said in rivals.items()},
+    }
+    rows = []
+    for task, learning in curves.items():
+        for said, part in (("mean of rounds", slice(1, None)), ("last round", slice(-1, None))):
+            values = {
+                policy: learning.curves(policy)[:, part].mean(axis=1)
+                for policy in (_FUSED, *rivals)
+            }
+            rows.append(_compare(f"{task}: {said}", values))
+    note = (
+        "Accuracy on the test examples, over all rounds after the start, and after the last. In "
+        "brackets 95% intervals over seeds, by Student's t; seeds share their data, so they speak "
+        "of other examples to start with, not of other data."
+    )
+    title = "Fusion beside the others: examples labelled next"
     return PaperTable(title, note, columns, tuple(rows))
 
 

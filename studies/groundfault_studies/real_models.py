@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _MOST_TEXTS = 4000
-_JUDGED = "Qwen2-7B-Instruct"
+JUDGED = "Qwen2-7B-Instruct"
 
 
 @dataclass(frozen=True)
@@ -103,18 +103,22 @@ def of_texts(folder: Path, seed: int) -> Iterator[Predictions]:
     it.
     """
     yield of_text("BIG-Bench Hard, task of a question", *tasks(folder), 300, seed)
+    yield of_text(f"GSM8K, whether {JUDGED} passes", *passes(folder), 400, seed)
+
+
+def passes(folder: Path) -> tuple[pl.Series, pl.Series]:
+    """Questions of GSM8K, and whether `JUDGED` answers each of them right: 1 or 0."""
     answers = pl.read_parquet(
         folder / "zeroeval" / "outcomes.parquet", columns=["example_id", "model", "correct"]
     )
     questions = pl.read_parquet(
         folder / "zeroeval" / "examples.parquet", columns=["example_id", "benchmark", "question"]
     )
-    answers = answers.filter(pl.col("model") == _JUDGED, pl.col("correct").is_not_null()).join(
+    answers = answers.filter(pl.col("model") == JUDGED, pl.col("correct").is_not_null()).join(
         questions, on="example_id"
     )
     graded = answers.filter(pl.col("benchmark").str.contains("(?i)gsm")).sort("example_id")
-    passes = graded["correct"].cast(pl.Int64).cast(pl.String)
-    yield of_text(f"GSM8K, whether {_JUDGED} passes", graded["question"], passes, 400, seed)
+    return graded["question"], graded["correct"].cast(pl.Int64).cast(pl.String)
 
 
 def tasks(folder: Path) -> tuple[pl.Series, pl.Series]:

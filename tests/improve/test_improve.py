@@ -638,8 +638,8 @@ def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
     messages: list[str] = []
     tables = study(tmp_path, seeds=1, keep=keep, progress=messages.append)
     assert tables.lacking
-    eleven, left_out, four, twelve, relabelled, five, six = tables.tables
-    sizes = [4 * 4 + 2, 4 * 3, 4 * 2, 4 * 5 + 2, 4 * 3, 4 * 2, 7]
+    eleven, left_out, four, twelve, relabelled, five, six, labelled = tables.tables
+    sizes = [4 * 4 + 2, 4 * 3, 4 * 2, 4 * 5 + 2, 4 * 3, 4 * 2, 7, 2]
     assert [len(table.rows) for table in tables.tables] == sizes
     rows = {row.label: row.here for table in (eleven, twelve) for row in table.rows}
     digits = rows["digits, logistic: edisa"]
@@ -662,6 +662,11 @@ def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
     ours = ("edisa", "edisa, our default", "domino", "fusion", "auditor")
     assert [row.label for row in six.rows] == ["confidence", *ours, "random"]
     assert "active learning, digits: 7 of 7 runs" in messages
+    after = {row.label: row.here["280"] for row in six.rows}
+    assert labelled.rows[1].label == "digits: last round"
+    last_round = labelled.rows[1].here
+    for rival in ("edisa", "domino", "confidence", "random"):
+        assert last_round[rival] == f"{after['fusion'] - after[rival]:+.3f}"
     tables.write(tmp_path)
     assert "85.48%" in (tmp_path / "improve.md").read_text()
     show(tables.make_page(None), Console(width=80))
@@ -672,7 +677,7 @@ def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
     learn_curves(task, 1, 1, keep, again.append)
     assert not again  # all of it was kept
     folder = tmp_path / "real"
-    assert act_tables(folder, [0], keep=keep, progress=again.append) == tables.tables[:-1]
+    assert act_tables(folder, [0], keep=keep, progress=again.append) == tables.tables[:-2]
     assert not again
     keep.write_text("{}\n")
     with pytest.raises(InputError, match=r"improve.rows.jsonl, line 1: not learning curves"):
@@ -682,8 +687,10 @@ def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
 def test_questions_are_learnt_too(shared: Path) -> None:
     from groundfault_studies.improve import learning_tasks
 
-    digits, questions = learning_tasks(shared / "real")
+    digits, questions, passed = learning_tasks(shared / "real")
     assert [len(y) for _, y in digits.parts] == [600, 500, 697]
+    assert [len(y) for _, y in passed.parts] == [600, 300, 419]
+    assert set(passed.parts[0][1]) == {"0", "1"}
     assert [len(y) for _, y in questions.parts] == [1500, 1000, 1500]
     assert len(set(questions.parts[0][1])) > 20
 

@@ -72,8 +72,8 @@ def test_fusion_is_compared_with_rule_and_baseline_training_by_training() -> Non
     rule = [find(0.5, 0.5), find(0.6, 0.6), nothing]
     ours = [find(0.6, 0.6), find(0.7, 0.7), nothing]
     rivals = dict.fromkeys(("edisa", "domino"), rule) | {"edisa, our default": ours}
-    table = discover.compare_default({"digits": rivals | {"fusion": ours}})
-    [row] = table.rows
+    fused, default = discover.compare_rules({"digits": rivals | {"fusion": ours}})
+    [row] = fused.rows
     assert row.here["lead"] == pytest.approx((0.2 + 0.3 + 0.0) / 3)
     assert row.here["f1"] == pytest.approx((0.6 + 0.7 + 0.0) / 3)
     # mean .0667, standard deviation .0577, t of two degrees of freedom 4.303
@@ -81,6 +81,9 @@ def test_fusion_is_compared_with_rule_and_baseline_training_by_training() -> Non
         assert row.here[f"lead {rival}"] == "+0.067 [-0.077, +0.210]"
         assert row.here[f"f1 {rival}"] == "+0.067 [-0.077, +0.210]"
     assert row.here["lead edisa, our default"] == "+0.000 [+0.000, +0.000]"
+    # Edisa's default suspects the same here
+    shared = ("lead", "lead domino", "f1", "f1 edisa")
+    assert [default.rows[0].here[key] for key in shared] == [row.here[key] for key in shared]
 
 
 def test_the_command_trains_with_the_seeds_asked_for_and_shows_the_first(
@@ -111,7 +114,7 @@ def test_the_study_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.Monkey
     result = study(tmp_path, seeds=1, keep=keep)
     assert study(tmp_path, seeds=1, keep=keep, progress=pytest.fail) == result
     assert result.lacking
-    assert [len(table.rows) for table in result.tables] == [4 * 7 + 2, 4, 4 * 3 + 3, 2, 3, 4]
+    assert [len(table.rows) for table in result.tables] == [4 * 7 + 2, 4, 4, 4 * 3 + 3, 2, 3, 4]
     text = result.to_markdown()
     assert "digits, network: edisa" in text
     assert "63.32%" in text
