@@ -115,3 +115,15 @@ def test_lines_above_the_header_are_told(tmp_path: Path) -> None:
     path.write_text("Results of run 12\n\ntopic,error\na,0\nb,1\n")
     with pytest.raises(InputError, match="delete the lines above the header"):
         Evidence.from_table(path, outcome="error")
+
+
+def test_tables_of_two_versions_have_the_columns_and_the_ids_of_each_other(tmp_path: Path) -> None:
+    """An outcome that one table lacks is no outcome that is missing, and 1.0 is the example 1."""
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    old.write_text("id,error\n1,0\n2,1\n")
+    new.write_text("id,error\n1.0,0\n2.0,0\n")
+    both = Evidence.from_table((f"old={old}", f"new={new}"), id="id", outcome="error")
+    assert both.frame["id"].to_list() == ["1", "1", "2", "2"]
+    new.write_text("id,correct\n1,0\n2,1\n")
+    with pytest.raises(InputError, match=r"new.csv has no column 'error'; its .* are id, correct"):
+        Evidence.from_table((f"old={old}", f"new={new}"), id="id", outcome="error")

@@ -130,12 +130,14 @@ class Evidence:
         """
         from groundfault.readers.configurations import CONFIGURATION
         from groundfault.readers.grades import read_grades
-        from groundfault.readers.table import read_table
+        from groundfault.readers.table import read_table, settle_ids
 
         if isinstance(source, tuple) and model is None and repeat != CONFIGURATION:
             model = CONFIGURATION
         texts = tuple(column for column in (id, model, repeat, group) if column)
         frame, provenance = read_table(source, text=texts, numbers=(outcome,))
+        if id in frame.columns:
+            frame = frame.with_columns(settle_ids(frame[id]))
         said = positive_is_good, null_outcome, scale, passes
         frame, is_good, null, how = read_grades(frame, outcome, *said)
         columns = tuple(ignore), tuple(instrument), tuple(post_outcome), tuple(allow_leakage)

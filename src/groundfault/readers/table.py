@@ -213,6 +213,13 @@ def settle_types(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(settled) if settled else frame
 
 
+def settle_ids(ids: pl.Series) -> pl.Series:
+    """Return ids without .0, which pandas adds to whole numbers where a joined row had none."""
+    words = ids if ids.dtype.is_integer() else ids.cast(pl.String)
+    is_plain = words.dtype == pl.String and words.str.contains(r"^\d+(\.0)?$").all()
+    return words.str.strip_suffix(".0") if is_plain else ids
+
+
 def _from_python(source: JsonObject | list[object]) -> pl.DataFrame:
     """Return a mapping of columns, or a list of mappings, one a row."""
     if isinstance(source, list) and not all(isinstance(row, dict) for row in source):
@@ -237,6 +244,9 @@ def _read_named(
                 "a name, such as base=old.csv new=new.csv"
             )
         frame, _ = read_table(place, text=text, numbers=numbers)
+        for column in {*text, *numbers} - {CONFIGURATION, *frame.columns}:
+            names = ", ".join(frame.columns[:20])
+            raise InputError(f"{place} has no column {column!r}; its columns are {names}")
         if CONFIGURATION in frame.columns:
             raise InputError(f"{place} has a column {CONFIGURATION!r} already; rename it")
         frames.append(frame.with_columns(pl.lit(name).alias(CONFIGURATION)))
