@@ -67,6 +67,22 @@ def test_a_scale_says_its_worst_and_best() -> None:
         read("score", [0, 3, 5], scale=(1, 1))
 
 
+def test_a_word_for_no_value_is_a_missing_outcome_beside_verdicts() -> None:
+    """Counted as failures, answers that nobody scored would make a mode of their own."""
+    words = ["Pass ", "FAIL", "N/A", "-"]
+    assert read("result", words, null_outcome="missing") == [0, 1, None, None]
+    assert read("score", ["0.5", "NaN"], positive_is_good=True, null_outcome="missing") == [
+        0.5,
+        None,
+    ]
+    with pytest.raises(InputError, match="is empty in 2 of 4 rows"):
+        read("result", words, passes=["Pass"])
+    # where the others are no verdicts, none may be one: the kind of an error
+    assert read("kind", ["none", "timeout"], passes=["none"]) == [0, 1]
+    with pytest.raises(InputError, match=r"has Passed, crash, n/a.*passes=\['Passed'\]"):
+        read("kind", ["n/a", "crash", "Passed"])
+
+
 def test_values_that_pass_are_named_and_the_command_is_printed_whole(tmp_path: Path) -> None:
     assert read("grade", ["A", "B", "C"], passes=["A", "B"]) == [0, 0, 1]
     assert read("score", ["0.25", "1"], positive_is_good=True) == [0.75, 0]

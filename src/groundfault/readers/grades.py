@@ -11,6 +11,7 @@ import polars as pl
 from groundfault.core.column_meaning import DirectionError, read_direction, require_direction
 from groundfault.core.status import Status
 from groundfault.errors import InputError
+from groundfault.readers.values import NO_VALUE
 
 _INSPECT = {"C": 1.0, "P": 0.5, "I": 0.0}
 _NO_ANSWER = "N"
@@ -64,6 +65,7 @@ def read_grades(
         If the column's name contradicts the direction, letters would be read in the wrong
         direction, or only the caller can know which values are passes.
     """
+    frame = _drop_empty(frame, outcome, passes)
     values = frame[outcome].drop_nulls() if outcome in frame.columns else pl.Series([])
     if passes and len(values):
         return _read_passes(frame, outcome, passes), True, null_outcome, ""
@@ -113,6 +115,19 @@ def read_grades(
     spelled = column.str.strip_chars().str.to_lowercase()
     worth = spelled.replace_strict(worths, return_dtype=pl.Float64)
     return frame.with_columns(worth.alias(outcome)), positive_is_good, null_outcome, how
+
+
+def _drop_empty(frame: pl.DataFrame, outcome: str, passes: Sequence[str]) -> pl.DataFrame:
+    """Return a table whose outcome is missing where its words say so, such as N/A beside Pass."""
+    if frame.schema.get(outcome) not in (pl.String, pl.Categorical, pl.Enum):
+        return frame
+    words = frame[outcome].cast(pl.String).str.strip_chars().str.to_lowercase()
+    rest = {*words.drop_nulls().unique()} - {*NO_VALUE}
+    numbers = pl.Series([*rest], dtype=pl.String).cast(float, strict=False)
+    is_told = passes or _find_worths(rest) or not numbers.null_count()
+    if not is_told or {*NO_VALUE} & {word.lower() for word in passes}:
+        return frame
+    return frame.with_columns(pl.when(~words.is_in(NO_VALUE)).then(outcome))
 
 
 def holds_verdicts(column: pl.Series) -> bool:
@@ -167,7 +182,7 @@ def _ask_passes(outcome: str, words: pl.Series) -> None:
     seen = words.str.strip_chars().unique().sort().to_list()
     if not 1 < len(seen) <= _MAX_WORDS:
         return
-    first = seen[0]
+    first = next((word for word in seen if _VERDICTS.get(word.lower())), seen[0])
     when = f"if {first} alone is a pass; repeat --passes for each value that is one"
     choices = {f"--passes {quote(first)}": (f"passes=[{first!r}]", when)}
     raise DirectionError(

@@ -24,7 +24,7 @@ from groundfault.readers.safely import (
     json_lines,
 )
 from groundfault.readers.table_size import PARQUET, check_texts, warn_of_size
-from groundfault.readers.values import listing, mapping
+from groundfault.readers.values import NO_VALUE, listing, mapping
 
 # a damaged Parquet file may fail an assertion in the library, which is no Exception
 DAMAGED = (
@@ -48,8 +48,6 @@ _FILE = b"ARROW1"
 _ROWS = 10_000
 # name that polars gives to a column without one, beside another
 _UNNAMED = r"(_duplicated_\d+)?"
-# cells without a number, where at least half of a column has one: else the words say more
-_NO_NUMBER = ["n/a", "na", "#n/a", "nan", "none", "null", "-", ""]
 # bytes of a number with its signs, at most: prose is not looked through
 _LONGEST_NUMBER = 40
 # all numbers of a column have the same sign, or none
@@ -92,11 +90,12 @@ def _read_csv(path: Path, text: Sequence[str]) -> pl.DataFrame:
 def _read_numbers(words: pl.Series, separator: str) -> pl.Series:
     """Return a column as numbers if all its values are, or say that there is none, such as N/A."""
     plain = words.str.strip_chars().str.to_lowercase()
-    plain = plain.set(plain.is_in(_NO_NUMBER).fill_null(value=False), None)
+    plain = plain.set(plain.is_in(NO_VALUE).fill_null(value=False), None)
     # the spreadsheets that write semicolons write 1,5 for a number, others 1,500
     comma, instead = (",", ".") if separator == ";" else (r",(\d{3})\b", "${1}")
     bare = plain.str.replace(_SIGN, "").str.replace_all(comma, instead)
     numbers, values = bare.cast(float, strict=False), plain.drop_nulls()
+    # where fewer than half are numbers, the words say more
     is_number = numbers.null_count() == plain.null_count() and len(values) * 2 > words.count()
     return numbers if is_number and values.str.extract(_SIGN).n_unique() == 1 else words
 

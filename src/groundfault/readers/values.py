@@ -13,6 +13,9 @@ from typing import Any
 from groundfault.base.reading import read_beside
 from groundfault.core.status import Status
 
+NO_VALUE = ["n/a", "na", "#n/a", "nan", "none", "null", "-", ""]
+"""Words in lower case that a cell of a table has where it has no value."""
+
 
 @cache
 def list_names(tool: str) -> dict[str, Any]:
