@@ -99,3 +99,20 @@ def test_dates_lists_and_structs_give_parts_that_leave_the_hash_as_it_is() -> No
     assert set(list_parts(frame)) == set(frame.columns) - {"row", *table.columns}
     ignored = Evidence.from_table(table, outcome="error", ignore=["at", "tags", "meta"])
     assert list_parts(ignored.frame) == []
+
+
+@pytest.mark.parametrize(
+    ("days", "first"),
+    [
+        (["13.02.2026", "1.3.2026"], 20260213),
+        (["13/02/2026 09:30", "01/03/2026 10:00"], 20260213),
+        (["2/13/2026", "3/1/2026"], 20260213),
+    ],
+)
+def test_dates_of_a_country_are_dates_where_one_order_alone_reads_them(
+    days: list[str], first: int
+) -> None:
+    frame = pl.DataFrame({"sent": days, "error": [0, 1]})
+    assert Evidence.from_table(frame, outcome="error").frame["sent.day"][0] == first
+    unclear = pl.DataFrame({"sent": ["2/3/2026", "3/4/2026"], "error": [0, 1]})
+    assert "sent.day" not in Evidence.from_table(unclear, outcome="error").frame.columns

@@ -67,6 +67,13 @@ def test_whole_numbers_have_cuts_values_and_ranges() -> None:
     assert '"x" <= 5' not in literals
 
 
+def test_days_read_as_dates() -> None:
+    days = [20260101.0, 20260201, 20260301, 20260401] * 20
+    told = {one.meaning for one in list_conditions(pl.DataFrame({"sent.day": days}))}
+    assert {"sent is 2026-03-01 or later", "sent is 2026-02-01 or earlier"} <= told
+    assert "sent is 2026-02-01 to 2026-03-01" in told
+
+
 def test_many_whole_numbers_are_cut_at_quantiles() -> None:
     literals = read([i // 3 for i in range(N)])
     joined = [rule for rule, one in literals.items() if one.grain == 0]

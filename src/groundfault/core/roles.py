@@ -330,13 +330,20 @@ _PATH = r"^[^/\s][^/\n]{0,60}(/[^/\n]{1,60})+$"
 """A path of names: no address, which has two slashes in a row, and no file from the root."""
 _LOOKED_AT, _LEVELS, _PER_GROUP = 20, 4, 10
 """Values that are tried before all are; levels of a path; examples a group has at least, about."""
-_DATE = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d|$)"
+_DATE = r"^(\d{4}-\d\d-\d\d([T ]\d\d:\d\d|$)|\d\d?[./]\d\d?[./]\d{4}\b)"
+_LOCAL_DATES = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
+"""Dates as countries write them: the one is taken by which all values of a column are dates."""
 
 
 def _read_dates(values: pl.Series) -> pl.Series:
     """Read dates and times that are texts, as in CSV and JSON; return other values as they are."""
     if values.dtype != pl.String or not values.drop_nulls().head(1).str.contains(_DATE).any():
         return values
+    if "-" not in values.drop_nulls()[0][:5]:
+        days = values.str.extract(r"^(\S+)")
+        forms = [days.str.strptime(pl.Date, form, strict=False) for form in _LOCAL_DATES]
+        read = [dates for dates in forms if dates.null_count() == values.null_count()]
+        return read[0] if len(read) == 1 else values
     is_day = values.str.len_chars().max() == len("2026-05-01")
     form, dtype = ("%Y-%m-%d", pl.Date) if is_day else ("%Y-%m-%d %H:%M", pl.Datetime)
     minutes = values.str.slice(0, len("2026-05-01 10:00")).str.replace("T", " ")

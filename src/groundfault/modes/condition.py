@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
@@ -273,6 +274,10 @@ def _list_closed(points: NDArray[Any]) -> Iterator[tuple[float, float]]:
     yield from combinations(inner, 2)
 
 
+_FIRST_DAY = 10_000_101
+"""The smallest number of a day, such as 20260501, that has eight digits."""
+
+
 @dataclass(frozen=True)
 class _WholeNumbers:
     """Conditions on a column of whole numbers."""
@@ -281,18 +286,22 @@ class _WholeNumbers:
     lowest: float
 
     def __call__(self, units: UnitSet, low: float, high: float) -> Condition:
-        column = quote(self.name)
+        column, name, more, less = quote(self.name), self.name, "more", "less"
+        least, most = f"{low:.0f}", f"{high:.0f}"
+        if name.endswith(".day") and self.lowest >= _FIRST_DAY:
+            name, more, less = name.removesuffix(".day"), "later", "earlier"
+            least, most = (re.sub(r"^(\d{4})(\d\d)", r"\1-\2-", day) for day in (least, most))
         if low == high:
             cost = 0.0 if low == self.lowest else 0.5
-            rule, words = f"{column} = {low:.0f}", f"is {low:.0f}"
+            rule, words = f"{column} = {low:.0f}", f"is {least}"
         elif math.isinf(high):
-            rule, words, cost = f"{column} >= {low:.0f}", f"is {low:.0f} or more", 0.0
+            rule, words, cost = f"{column} >= {low:.0f}", f"is {least} or {more}", 0.0
         elif math.isinf(low):
-            rule, words, cost = f"{column} <= {high:.0f}", f"is {high:.0f} or less", 0.0
+            rule, words, cost = f"{column} <= {high:.0f}", f"is {most} or {less}", 0.0
         else:
             rule = f"{column} BETWEEN {low:.0f} AND {high:.0f}"
-            words, cost = f"is {low:.0f} to {high:.0f}", 1.0
-        bounds, meaning = (low, high), f"{self.name} {words}"
+            words, cost = f"is {least} to {most}", 1.0
+        bounds, meaning = (low, high), f"{name} {words}"
         return Condition(self.name, rule, meaning, cost, units, bounds=bounds, column=self.name)
 
 
