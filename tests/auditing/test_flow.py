@@ -66,7 +66,7 @@ def test_unscored_rows_are_no_failures_and_their_weight_is_shown() -> None:
     )
     evidence = Evidence.from_table(frame, id="id", outcome="error", status="status")
     scored_rows = frame.filter(pl.col("status") == "scored")
-    report = groundfault.audit(evidence)
+    report = groundfault.audit(evidence, modes=False)
     assert report.statuses == {
         "scored": 360,
         "error": 0,
@@ -92,7 +92,7 @@ def test_a_verdict_that_hangs_on_the_unscored_shows_it() -> None:
         .alias("status")
     )
     report = groundfault.audit(
-        Evidence.from_table(frame, id="id", outcome="error", status="status")
+        Evidence.from_table(frame, id="id", outcome="error", status="status"), modes=False
     )
     finding = next(f for f in report.findings if f.name == "hard")
     assert not finding.confirmed
@@ -139,6 +139,9 @@ def test_the_group_is_the_unit() -> None:
     style = next(f for f in report.findings if f.name == "style")
     assert style.verdict == "untestable"
     assert style.reason.startswith("varies_within_group")
+    rule = Candidate("topic", "topic")
+    (few,) = groundfault.audit(evidence, Plan(min_on=50), [rule], modes=False).findings
+    assert few.reason == "min_on: too few groups match the rule"
 
 
 def test_graded_losses_get_an_exact_floor() -> None:
@@ -293,7 +296,10 @@ def test_missing_values_are_rejected_dropped_or_off_as_declared() -> None:
 
 def test_robustness_is_the_same_in_parallel() -> None:
     evidence = Evidence.from_table(make_planted_table(200), id="id", outcome="error")
-    reports = [groundfault.audit(evidence, robustness=12, jobs=jobs).to_json() for jobs in (1, 2)]
+    reports = [
+        groundfault.audit(evidence, robustness=12, jobs=jobs, modes=False).to_json()
+        for jobs in (1, 2)
+    ]
     assert reports[0] == reports[1]
     report = json.loads(reports[0])
     frequency = {f["name"]: f["frequency"] for f in report["findings"]}
@@ -315,7 +321,7 @@ def test_the_ledger_lets_a_holdout_be_opened_once(tmp_path: Path) -> None:
     plan = Plan(judge="janus")
     first = groundfault.audit(evidence, plan, ledger=ledger, modes=False)
     assert first.ledger.sentence == "holdout opened 1 time"
-    assert groundfault.audit(evidence, plan, ledger=ledger).ledger.times == 1
+    assert groundfault.audit(evidence, plan, ledger=ledger, modes=False).ledger.times == 1
     more = evidence.frame.with_columns(pl.lit(1).alias("another column"))
     wider = Evidence.from_table(more, id="id", outcome="error")
     with pytest.raises(LedgerError, match="--reopen"):
@@ -325,9 +331,10 @@ def test_the_ledger_lets_a_holdout_be_opened_once(tmp_path: Path) -> None:
         candidates=[Candidate("long", "words > 50")],
         ledger=ledger,
         reopen="a label was wrong",
+        modes=False,
     )
     assert "a label was wrong" in again.ledger.sentence
-    assert groundfault.audit(evidence).ledger is None
+    assert groundfault.audit(evidence, modes=False).ledger is None
 
 
 def test_a_row_less_makes_no_fresh_outcomes(tmp_path: Path) -> None:
@@ -461,7 +468,7 @@ def test_each_of_a_pair_of_complements_needs_its_own_holdout_support(
 
 def test_nothing_eligible_is_a_report_too() -> None:
     evidence = Evidence.from_table(make_planted_table(), id="id", outcome="error")
-    report = groundfault.audit(evidence, candidates=[Candidate("rare", "words > 99")])
+    report = groundfault.audit(evidence, candidates=[Candidate("rare", "words > 99")], modes=False)
     assert report.counts()["untestable"] == 1
     assert report.floor.threshold is None
     assert report.floor.curve == ()
@@ -472,7 +479,8 @@ def test_a_level_that_lets_everything_through_still_reports() -> None:
     rng = np.random.default_rng(2)
     frame = make_planted_table(40).with_columns(pl.Series("error", rng.integers(0, 5, 40) / 4))
     evidence = Evidence.from_table(frame, id="id", outcome="error")
-    report = groundfault.audit(evidence, Plan(judge="bh", q="0.95"), [Candidate("hard", "hard")])
+    plan = Plan(judge="bh", q="0.95")
+    report = groundfault.audit(evidence, plan, [Candidate("hard", "hard")], modes=False)
     assert report.minimum_detectable_lift == 0.0
 
 
@@ -501,12 +509,12 @@ def test_a_doubled_header_is_refused(tmp_path: Path) -> None:
 def test_a_look_at_all_outcomes_is_recorded_and_no_later_holdout_is_fresh(tmp_path: Path) -> None:
     evidence = Evidence.from_table(make_planted_table(), id="id", outcome="error")
     ledger = tmp_path / "ledger.db"
-    assert groundfault.audit(evidence, ledger=ledger).ledger.sentence == (
-        "all outcomes were looked at 1 time"
-    )
+    first = groundfault.audit(evidence, ledger=ledger, modes=False)
+    assert first.ledger.sentence == "all outcomes were looked at 1 time"
     with pytest.raises(LedgerError, match="audited before"):
         groundfault.audit(evidence, finders=["sliceline"], ledger=ledger)
-    again = groundfault.audit(evidence, finders=["sliceline"], ledger=ledger, reopen="I know")
+    settings = {"finders": ["sliceline"], "reopen": "I know"}
+    again = groundfault.audit(evidence, **settings, ledger=ledger, modes=False)
     assert "it was not fresh" in again.ledger.sentence
     assert again.ledger.all_before
 
@@ -535,7 +543,9 @@ def test_an_effect_of_a_column_that_is_held_fixed_is_not_confirmed_for_its_proxy
     evidence = Evidence.from_table(frame, outcome="error")
     assert groundfault.audit(evidence, modes=False).confirmed
     for judge in ("auto", "holm", "janus", "split-holm"):
-        report = groundfault.audit(evidence, Plan(judge=judge, within=("topic",)))
+        # modes are the same for each judge
+        plan, modes = Plan(judge=judge, within=("topic",)), judge in ("auto", "split-holm")
+        report = groundfault.audit(evidence, plan, modes=modes)
         assert report.weaknesses == report.strengths == ()
         assert report.modes == ()
         assert all("topic" not in f.rule for f in report.findings)
@@ -544,7 +554,7 @@ def test_an_effect_of_a_column_that_is_held_fixed_is_not_confirmed_for_its_proxy
 def test_what_does_better_is_a_strength_and_no_weakness() -> None:
     frame = make_planted_table(800).drop("hard")
     frame = frame.with_columns(error=pl.col("error") * (pl.col("lang") != "de"))
-    report = groundfault.audit(Evidence.from_table(frame, id="id", outcome="error"))
+    report = groundfault.audit(Evidence.from_table(frame, id="id", outcome="error"), modes=False)
     assert "lang = de" in {f.name for f in report.strengths}
     assert {f.name for f in report.weaknesses} == {"lang = en", "lang = fr"}
     assert len(report.strengths) + len(report.weaknesses) == len(report.confirmed)
@@ -559,8 +569,8 @@ def test_an_audit_that_ends_without_a_report_spends_no_level(
         with monkeypatch.context() as patch:
             patch.setattr(fault, lambda *_, **__: 1 / 0)
             with pytest.raises(ZeroDivisionError):
-                groundfault.audit(evidence, ledger=tmp_path / "ledger.db")
-    report = groundfault.audit(evidence, Plan(seed=5), ledger=tmp_path / "ledger.db")
+                groundfault.audit(evidence, ledger=tmp_path / "ledger.db", modes=False)
+    report = groundfault.audit(evidence, Plan(seed=5), ledger=tmp_path / "ledger.db", modes=False)
     assert report.ledger is not None
     assert report.ledger.times == 1
     assert len(report.ledger.looks) == 1

@@ -80,3 +80,10 @@ def test_sources_are_named_after_their_files(
     sources: tuple[str, str], names: tuple[str, str]
 ) -> None:
     assert name_pair(*sources) == names
+
+
+@pytest.mark.parametrize("command", ["audit", "check"])
+def test_names_that_a_comma_joins_do_not_swallow_the_next_option(command: str) -> None:
+    result = CliRunner().invoke(cli, [command, "t.csv", "--compare", "a,b", "--seed", "3"])
+    assert result.exit_code == 2
+    assert "--seed is the next option: put a space between names" in result.output

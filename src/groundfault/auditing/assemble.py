@@ -110,7 +110,6 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
     lifts = attempt(failed, "the power", no_lifts, _detectable_lifts, results)
     usual_lift = lifts.get(detectable.USUAL_PREVALENCE)
     by_rows, uniform = _describe_rows(results, findings), _describe_uniform(results)
-    named = audit.named if isinstance(audit, CountedAudit) else audit.evidence
     doubts, hints = write_hints(results)
     return ReportData(
         groundfault_version=version("groundfault"),
@@ -118,7 +117,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         n_discovery=len(results.discovery),
         n_holdout=len(results.holdout) if results.holdout else 0,
         rows=sum(results.statuses.values()),
-        unit="group" if named.roles.group else "example",
+        unit=audit.unit,
         outcomes=tuple(audit.outcomes),
         error_rate=number_or_none(full.describe_losses()[0]),
         statuses=dict(results.statuses),
@@ -162,7 +161,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         doubts=len(doubts),
         examples=attempt(failed, "the examples of findings", {}, _pick_examples, results, findings),
         hashes=results.hashes,
-        manifest=_make_manifest(audit, named),
+        manifest=_make_manifest(audit, audit.named),
         deciding=None if audit.compare else results.named.deciding,
         modes=results.named.modes,
         mode_search=results.named.search,
@@ -349,7 +348,7 @@ def _say_why_unknown(results: AuditResults) -> str:
     if not len(results.ruling.hypotheses):
         codes = Counter(codes[0] for codes in results.ruling.reasons if codes)
         why = "".join(
-            f" ({n} of {codes.total()}: {messages.REASONS.get(code, code)})"
+            f" ({n} of {codes.total()}: {messages.explain_code(code, results.audit.unit)})"
             for code, n in codes.most_common(1)
         )
         return f"no candidate could be tested{why}"

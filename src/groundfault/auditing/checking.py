@@ -200,7 +200,7 @@ def check(
         ),
         statuses={str(status): n for status, n in audit.evidence.status_counts.items()},
         columns=audit.stages,
-        unit="group" if audit.evidence.roles.group else "example",
+        unit=audit.unit,
     )
     return Check(prospects, summary, audit.library)
 
@@ -222,14 +222,13 @@ def _make_prospect(
         audit.outcomes[outcome],
         *support,
         not codes,
-        _reason(codes, lift),
+        _reason(codes, lift, audit.unit),
         None if lift is None or np.isnan(lift) else lift,
     )
 
 
-def _reason(codes: tuple[str, ...], min_lift: float | None) -> str:
+def _reason(codes: tuple[str, ...], min_lift: float | None, unit: str) -> str:
     if not codes and min_lift is not None and np.isnan(min_lift):
-        return (
-            "no difference, however large, would be confirmed four times in five: too few examples"
-        )
-    return messages.explain_codes(codes)
+        never = "no difference, however large, would be confirmed four times in five"
+        return f"{never}: too few {unit}s"
+    return messages.explain_codes(codes, unit)

@@ -83,7 +83,7 @@ def _make_finding(
         candidate.source,
         audit.outcomes[o],
         verdict,
-        messages.write_reason(verdict, ruling.reasons[h], audit.judge),
+        messages.write_reason(verdict, ruling.reasons[h], audit.judge, audit.unit),
         "",
         discovery,
         holdout,

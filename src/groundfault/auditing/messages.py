@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 NOTHING = "No reportable finding"
 """The headline of a report that confirms nothing, and how its conclusion begins."""
-REASONS = tomllib.loads(read_beside(__file__, "reasons.toml"))
+REASONS: dict[str, str] = tomllib.loads(read_beside(__file__, "reasons.toml"))
 
 
 CHANGES = (
@@ -50,10 +50,10 @@ def describe_unused(unused: Mapping[str, Sequence[str]]) -> Iterator[str]:
         yield f"not used in rules: {list_some(names)} ({reason})"
 
 
-def write_reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
+def write_reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge, unit: str) -> str:
     """Return the reason of a verdict, with its codes in front."""
     if codes:
-        return explain_codes(codes)
+        return explain_codes(codes, unit)
     if verdict is Verdict.BELOW_FLOOR:
         if judge.confirmation == "none":
             return "not beyond what chance gives after the correction for many candidates"
@@ -63,15 +63,20 @@ def write_reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
             else "its discovery effect is smaller than the least worth confirming"
         )
     if judge.confirmation == "none":
-        return "stands after the correction for many candidates, on all examples"
+        return f"stands after the correction for many candidates, on all {unit}s"
     return "cleared the screen on discovery and repeated on the holdout"
 
 
-def explain_codes(codes: tuple[str, ...]) -> str:
+def explain_codes(codes: tuple[str, ...], unit: str) -> str:
     """Return codes and their explanations; empty without codes."""
     # codes in front, so that scripts can match them although sentences change
-    message = "; ".join(REASONS.get(code, code) for code in codes)
+    message = "; ".join(explain_code(code, unit) for code in codes)
     return f"{', '.join(codes)}: {message}" if codes else ""
+
+
+def explain_code(code: str, unit: str) -> str:
+    """Return what a code means where an example, or a group, is counted."""
+    return REASONS.get(code, code).replace("examples", f"{unit}s")
 
 
 def write_sentence(finding: Finding, plan: Plan, guarantee: str, *, is_graded: bool = False) -> str:

@@ -280,12 +280,20 @@ def _describe_type(hint: Any) -> dict[str, Any]:
     if origin is Literal:
         return {"type": click.Choice([str(word) for word in members])}
     if origin is tuple and Ellipsis not in members:
-        return _describe_type(members[0]) | {"nargs": len(members)}
+        one = _describe_type(members[0])
+        return ({"type": _read_name} if one["type"] is str else one) | {"nargs": len(members)}
     if origin in (tuple, list, Sequence, Iterable):
         return _describe_type(members[0]) | {"multiple": True}
     if hint is bool:
         return {"is_flag": True}
     return {"type": hint if hint in (int, float) else str}
+
+
+def _read_name(text: str) -> str:
+    """Return one of the names that an option takes, which is not the next option."""
+    if text.startswith("--"):
+        raise click.BadParameter(f"{text} is the next option: put a space between names, as in A B")
+    return text
 
 
 def _describe_default(default: Any) -> dict[str, Any]:

@@ -153,7 +153,7 @@ def key(report: Report) -> Table:
     meanings: dict[str, str] = {}
     for f in report.findings:
         codes = [code for code in _list_codes(f).split(", ") if code]
-        meanings |= {code: messages.REASONS.get(code, code) for code in codes}
+        meanings |= {code: messages.explain_code(code, report.unit) for code in codes}
         if not codes:
             meanings[words.VERDICTS[f.verdict]] = f.reason
     return make_table(
@@ -193,7 +193,7 @@ def ineligible(report: Report) -> Table:
         "Candidates that could not be tested",
         sorted(report.ineligible.items(), key=lambda item: -item[1]),
         Name("Code", lambda pair: pair[0]),
-        Words("Meaning", lambda pair: messages.REASONS.get(pair[0], "")),
+        Words("Meaning", lambda pair: messages.explain_code(pair[0], report.unit)),
         Number("Candidates", lambda pair: pair[1]),
         note="One candidate may have several reasons." if len(report.ineligible) > 1 else "",
     )
