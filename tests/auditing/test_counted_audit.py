@@ -38,14 +38,15 @@ def scan(folder: Path, **roles: Any) -> LazyEvidence:
 
 def test_a_second_look_needs_a_reason(folder: Path, tmp_path: Path) -> None:
     book = tmp_path / "ledger.db"
-    first = groundfault.audit(scan(folder), Plan(judge="split-holm"), HARD, ledger=book)
+    settings: dict[str, Any] = {"ledger": book, "modes": False}
+    first = groundfault.audit(scan(folder), Plan(judge="split-holm"), HARD, **settings)
     assert first.ledger is not None
     assert first.ledger.times == 1
-    again = groundfault.audit(scan(folder), Plan(judge="split-holm"), HARD, ledger=book)
+    again = groundfault.audit(scan(folder), Plan(judge="split-holm"), HARD, **settings)
     assert again.ledger is not None
     assert again.ledger.replay
     with pytest.raises(LedgerError, match="--reopen"):
-        groundfault.audit(scan(folder), Plan(judge="split-holm"), HARD[:1], ledger=book)
+        groundfault.audit(scan(folder), Plan(judge="split-holm"), HARD[:1], **settings)
 
 
 def test_a_second_look_is_known_by_counts_and_in_memory(folder: Path, tmp_path: Path) -> None:
@@ -75,10 +76,11 @@ def test_a_second_look_is_known_by_counts_and_in_memory(folder: Path, tmp_path: 
 
 
 def test_halves_are_drawn_where_no_column_names_them(folder: Path) -> None:
-    report = groundfault.audit(scan(folder), Plan(judge="split-holm"), HARD, ledger=None)
+    settings: dict[str, Any] = {"ledger": None, "modes": False}
+    report = groundfault.audit(scan(folder), Plan(judge="split-holm"), HARD, **settings)
     assert report.n_discovery + report.n_holdout == report.n == 600
     assert 250 < report.n_holdout < 350
-    other = groundfault.audit(scan(folder), Plan(judge="split-holm", seed=1), HARD, ledger=None)
+    other = groundfault.audit(scan(folder), Plan(judge="split-holm", seed=1), HARD, **settings)
     assert other.hashes.split != report.hashes.split
 
 
@@ -146,7 +148,8 @@ def test_what_cannot_be_judged_is_refused(
 def test_a_perfect_run_is_a_report(table: pl.DataFrame, tmp_path: Path) -> None:
     place = write_parts(tmp_path / "table", table.with_columns(pl.col("error") * 0))
     for judge in ("holm", "max-t", "split-holm"):
-        report = groundfault.audit(scan(place), Plan(judge=judge), HARD, ledger=None)
+        modes = judge == "holm"
+        report = groundfault.audit(scan(place), Plan(judge=judge), HARD, ledger=None, modes=modes)
         count = report.statuses["scored"]
         assert report.uniform.startswith(f"{count:,} of {count:,} passed (")
         assert not report.confirmed

@@ -27,7 +27,9 @@ def test_a_window_through_a_candidate_is_pointed_out() -> None:
 def test_rare_errors_are_pointed_out() -> None:
     frame = make_planted_table(1000).with_columns(error=pl.col("error") * (pl.col("words") < 20))
     evidence = Evidence.from_table(frame, id="id", outcome="error")
-    hints = groundfault.audit(evidence, Plan(judge="janus"), [Candidate("hard", "hard")]).hints
+    hints = groundfault.audit(
+        evidence, Plan(judge="janus"), [Candidate("hard", "hard")], modes=False
+    ).hints
     assert any(hint.startswith("failures are rare") for hint in hints)
 
 
@@ -37,14 +39,14 @@ def test_graded_losses_say_whether_they_are_means_of_rows() -> None:
     (of_pairs,) = (
         hint
         for hint in groundfault.audit(
-            Evidence.from_table(pairs, id="id", outcome="error", group="pair"), ledger=False
+            Evidence.from_table(pairs, id="id", outcome="error", group="pair"), modes=False
         ).hints
         if "random permutations" in hint
     )
     assert of_pairs.startswith("repeated examples were averaged")
     scores = frame.with_columns(error=pl.col("error") * 0.7)
     hints = groundfault.audit(
-        Evidence.from_table(scores, id="id", outcome="error"), ledger=False
+        Evidence.from_table(scores, id="id", outcome="error"), modes=False
     ).hints
     assert any(hint.startswith("losses are graded, so p-values") for hint in hints)
 
@@ -86,7 +88,9 @@ def test_what_was_not_scored_makes_no_errors_rare_and_is_said_to_lie_where_it_li
         }
     )
     evidence = Evidence.from_table(frame, outcome="error", null_outcome="error")
-    hints = groundfault.audit(evidence, Plan(judge="janus"), [Candidate("hard", "hard")]).hints
+    hints = groundfault.audit(
+        evidence, Plan(judge="janus"), [Candidate("hard", "hard")], modes=False
+    ).hints
     assert not any("errors are rare" in hint for hint in hints)
     (hint,) = (hint for hint in hints if hint.startswith("600 error: not scored"))
     assert "They are 86% of the rows where lang is en and 0% where it is de" in hint
@@ -99,7 +103,7 @@ def test_what_readers_noted_of_a_log_is_said_in_its_audit(tmp_path: Path) -> Non
     (tmp_path / "results.csv").write_text("\n".join([header, *rows]))
     evidence = Evidence.from_logs(tmp_path / "results.csv")
     plan = Plan(judge="janus")
-    hints = groundfault.audit(evidence, plan, [Candidate("low", "vars_n < '4'")], ledger=None).hints
+    hints = groundfault.audit(evidence, plan, [Candidate("low", "vars_n < '4'")], modes=False).hints
     assert any("a CSV of promptfoo counts refusals" in hint for hint in hints)
 
 

@@ -19,6 +19,15 @@ from groundfault.auditing.verification import DERIVATIONS
 from groundfault.base.registry import load_object
 
 
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[groundfault.Report, Path]:
+    """A report with a failure mode, and the folder of its table."""
+    home = tmp_path_factory.mktemp("planted")
+    make_planted_table().write_csv(home / "t.csv")
+    evidence = Evidence.from_table(home / "t.csv", id="id", outcome="error")
+    return groundfault.audit(evidence), home
+
+
 def test_verify_reproduces_and_notices(tmp_path: Path) -> None:
     make_planted_table().write_parquet(tmp_path / "t.parquet")
     evidence = Evidence.from_table(tmp_path / "t.parquet", id="id", outcome="error")
@@ -44,7 +53,7 @@ def test_verify_reproduces_and_notices(tmp_path: Path) -> None:
 def test_the_table_of_a_report_may_lie_beside_it(tmp_path: Path) -> None:
     make_planted_table().write_parquet(tmp_path / "t.parquet")
     evidence = Evidence.from_table(tmp_path / "t.parquet", id="id", outcome="error")
-    groundfault.audit(evidence, ledger=tmp_path / "ledger.db").write(tmp_path)
+    groundfault.audit(evidence, ledger=tmp_path / "ledger.db", modes=False).write(tmp_path)
     assert groundfault.verify(tmp_path, ledger=tmp_path / "ledger.db").reproduces
     (tmp_path / "other.parquet").write_bytes((tmp_path / "t.parquet").read_bytes())
     (contents,) = groundfault.verify(tmp_path, ledger=tmp_path / "ledger.db").checks[-1:]
@@ -83,7 +92,7 @@ def test_a_report_cannot_ask_for_work_without_end(
 ) -> None:
     make_planted_table().write_parquet(tmp_path / "t.parquet")
     evidence = Evidence.from_table(tmp_path / "t.parquet", id="id", outcome="error")
-    groundfault.audit(evidence).write(tmp_path / "report")
+    groundfault.audit(evidence, modes=False).write(tmp_path / "report")
     path = tmp_path / "report" / "report.json"
     edited = path.read_text().replace(before, after)
     assert after in edited
@@ -104,7 +113,8 @@ def test_verify_notices_a_ledger_that_was_edited(tmp_path: Path) -> None:
 
     make_planted_table().write_parquet(tmp_path / "t.parquet")
     evidence = Evidence.from_table(tmp_path / "t.parquet", id="id", outcome="error")
-    groundfault.audit(evidence, ledger=tmp_path / "ledger.db").write(tmp_path / "report")
+    ledger = tmp_path / "ledger.db"
+    groundfault.audit(evidence, ledger=ledger, modes=False).write(tmp_path / "report")
     with sqlite3.connect(tmp_path / "ledger.db") as connection:
         table = connection.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table'"
@@ -115,14 +125,13 @@ def test_verify_notices_a_ledger_that_was_edited(tmp_path: Path) -> None:
     assert "contradicts the report" in result.ledger
 
 
-def test_a_derivation_that_is_unknown_is_named(tmp_path: Path) -> None:
-    make_planted_table().write_csv(tmp_path / "t.csv")
-    report = groundfault.audit(Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error"))
+def test_a_derivation_that_is_unknown_is_named(planted: tuple[groundfault.Report, Path]) -> None:
+    report, home = planted
     derivation = Derivation(kind="dreams", settings={})
     manifest = structs.replace(report.manifest, derivation=derivation)
-    structs.replace(report, manifest=manifest).write(tmp_path / "report")
+    structs.replace(report, manifest=manifest).write(home / "dreamt")
     with pytest.raises(InputError, match="derived as 'dreams'"):
-        groundfault.verify(tmp_path / "report")
+        groundfault.verify(home / "dreamt")
 
 
 def test_every_derivation_can_be_repeated() -> None:
@@ -131,7 +140,8 @@ def test_every_derivation_can_be_repeated() -> None:
 
 def test_sentences_of_this_version_are_compared(tmp_path: Path) -> None:
     make_planted_table().write_csv(tmp_path / "t.csv")
-    report = groundfault.audit(Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error"))
+    evidence = Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error")
+    report = groundfault.audit(evidence, modes=False)
     structs.replace(report, conclusion="All is well.").write(tmp_path / "report")
     (difference,) = groundfault.verify(tmp_path / "report").differences
     assert difference.startswith("conclusion: 'All is well.'")
@@ -155,36 +165,35 @@ def test_modes_rows_that_were_selected_and_columns_held_fixed_reproduce(tmp_path
     assert result.reproduces, result.differences
 
 
-def test_a_mode_that_was_changed_is_noticed_and_texts_may_be_left_out(tmp_path: Path) -> None:
-    make_planted_table().write_csv(tmp_path / "t.csv")
-    evidence = Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error")
-    report = groundfault.audit(evidence)
+def test_a_mode_that_was_changed_is_noticed_and_texts_may_be_left_out(
+    planted: tuple[groundfault.Report, Path],
+) -> None:
+    report, home = planted
     (mode,) = report.modes
     structs.replace(report, modes=(structs.replace(mode, errors=mode.errors + 1),)).write(
-        tmp_path / "changed"
+        home / "changed"
     )
-    (difference,) = groundfault.verify(tmp_path / "changed").differences
+    (difference,) = groundfault.verify(home / "changed").differences
     assert difference.startswith("modes[0].errors")
     bare = tuple(structs.replace(example, texts={}) for example in mode.sample)
-    structs.replace(report, modes=(structs.replace(mode, sample=bare),)).write(tmp_path / "bare")
-    assert groundfault.verify(tmp_path / "bare").reproduces
+    structs.replace(report, modes=(structs.replace(mode, sample=bare),)).write(home / "bare")
+    assert groundfault.verify(home / "bare").reproduces
     phrased = structs.replace(mode, meaning="it is hard", conditions=("it is hard",))
     other = structs.replace(report, modes=(phrased,), groundfault_version="0.0.1")
-    other.write(tmp_path / "phrased")
-    assert groundfault.verify(tmp_path / "phrased").reproduces, "phrased by another version"
+    other.write(home / "phrased")
+    assert groundfault.verify(home / "phrased").reproduces, "phrased by another version"
 
 
 def test_modes_that_another_version_found_are_left_open_and_its_other_numbers_are_not(
-    tmp_path: Path,
+    planted: tuple[groundfault.Report, Path],
 ) -> None:
-    make_planted_table().write_csv(tmp_path / "t.csv")
-    report = groundfault.audit(Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error"))
+    report, home = planted
     other = structs.replace(report, modes=(), groundfault_version="0.2.0")
-    other.write(tmp_path / "report")
-    check = groundfault.verify(tmp_path / "report").checks[0]
+    other.write(home / "other")
+    check = groundfault.verify(home / "other").checks[0]
     assert (check.status, "verify with groundfault 0.2.0" in check.detail) == ("unchecked", True)
-    structs.replace(other, error_rate=0.9).write(tmp_path / "report")
-    assert groundfault.verify(tmp_path / "report").checks[0].status == "failed"
+    structs.replace(other, error_rate=0.9).write(home / "other")
+    assert groundfault.verify(home / "other").checks[0].status == "failed"
 
 
 def test_a_report_that_looked_for_no_modes_is_repeated_without(tmp_path: Path) -> None:
@@ -199,7 +208,7 @@ def test_a_report_that_looked_for_no_modes_is_repeated_without(tmp_path: Path) -
 def test_a_judge_that_was_chosen_for_what_finders_saw_reproduces(tmp_path: Path) -> None:
     make_planted_table().write_csv(tmp_path / "t.csv")
     evidence = Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error")
-    report = groundfault.audit(evidence, finders=["thresholds", "sliceline"])
+    report = groundfault.audit(evidence, finders=["thresholds", "sliceline"], modes=False)
     assert (report.judge, report.plan.judge) == ("split-holm", "split-holm")
     assert report.judge_reason
     report.write(tmp_path / "report")
@@ -212,7 +221,7 @@ def test_a_ledger_is_opened_because_the_caller_names_it_and_never_because_a_repo
 ) -> None:
     make_planted_table().write_csv(tmp_path / "t.csv")
     evidence = Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error")
-    report = groundfault.audit(evidence, ledger=tmp_path / "ledger.db")
+    report = groundfault.audit(evidence, ledger=tmp_path / "ledger.db", modes=False)
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(0.2)
     url = f"postgresql+psycopg://127.0.0.1:{listener.getsockname()[1]}/audits"

@@ -427,7 +427,8 @@ def test_a_judge_is_measured_on_labels_that_came_after_its_prompt(tmp_path: Path
 def test_limits_of_a_corrected_share_hold_in_null_and_planted_worlds(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     outside = narrower = 0
-    worlds = 30
+    # at most 2 of 40 intervals may miss: where one in five does, 8 in 1,000 such tests pass
+    worlds = 20
     for world in range(worlds):
         n, truth = 120, 0.35
         has = rng.random(n) < truth
@@ -536,7 +537,8 @@ def test_rates_of_a_judge_are_those_of_all_runs_when_a_mode_is_drawn_more_often(
     tmp_path: Path,
 ) -> None:
     outside = plain = worlds = 0
-    for world in range(20):
+    # at most 1 of 12 may miss, which happens 2 times in 100 where two in five miss
+    for world in range(12):
         n, rng = 600, np.random.default_rng(world)
         german, early = rng.random(n) < 0.15, rng.random(n) < 0.5
         # the judge sees the code in English runs, and in German ones seldom

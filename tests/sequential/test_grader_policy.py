@@ -93,7 +93,8 @@ def test_a_draw_from_a_part_counts_as_one_from_a_group_whose_rest_passes() -> No
 
 # such draws, tested against q itself, refute it every time: 40 worlds notice this for certain, and
 # a level of .25 in 90 of 100 runs; the 200 of every night notice .15 in 98
-@pytest.mark.parametrize("worlds", [40, pytest.param(200, marks=pytest.mark.slow)])
+# of 20 at most 4 may be wrong, which one wrong world in two exceeds 99 times in 100
+@pytest.mark.parametrize("worlds", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_whoever_knows_all_scores_refutes_no_true_null_by_parts(worlds: int) -> None:
     """Draws are from the failing cases alone."""
     rejected = 0

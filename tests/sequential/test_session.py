@@ -479,9 +479,9 @@ def count_depleted_errors(sampling, replicates, bet="sr-lr-ui"):
 
 def test_depleted_groups_do_not_fool_the_audit():
     assert (
-        count_depleted_errors("paper", 5) >= 4
+        count_depleted_errors("paper", 3) == 3
     )  # the test can fail: with the threshold itself nearly every audit is wrong
-    assert count_depleted_errors("guaranteed", 6) <= 2  # alpha .05: three or more have chance .002
+    assert count_depleted_errors("guaranteed", 4) <= 1  # alpha .05: two or more have chance .014
 
 
 @pytest.mark.slow
