@@ -352,8 +352,8 @@ def test_modes_of_the_mean_stand_below_the_table_of_models(plain: Report) -> Non
     modes = [make_mode(i, outcome=o) for i, o in enumerate(["ada", "every model", "every model"])]
     rows = [MatrixRow(rule=m.rule, meaning=m.meaning, n=m.n, cells=()) for m in modes[:2]]
     assert ModeOutline(with_modes(plain, *modes, matrix=tuple(rows))).averages == (
-        "On average over the models, failures are also more frequent where digits is 2 or more (91%, "
-        "elsewhere 22%)."
+        "On average over the models, failures are also more frequent where digits is 2 or more "
+        "(91%, elsewhere 22%)."
     )
     assert ModeOutline(with_modes(plain, *modes)).averages == ""
 
