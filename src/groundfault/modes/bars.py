@@ -15,14 +15,12 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 
 import numpy as np
-from numpy.typing import NDArray
 
-from groundfault.base.arrays import Bools, Floats, Ints, Places
+from groundfault.base.arrays import Bools, Floats, Ints, Places, Singles
 from groundfault.base.long_work import stream
 from groundfault.core.plan import BarKind
 from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, TOP_VALUES
 from groundfault.modes.kernels import (
-    Counts,
     Kernel,
     choose_code,
     count_bits,
@@ -72,7 +70,7 @@ _HELD = 1e8
 """Most outcomes held for all permutations: 400 MB, for 100,000 units."""
 PRODUCTS = 15
 """Products in matrices that take the time of one word of bits."""
-Evaluate = Callable[[Bools, Counts], Counts]
+Evaluate = Callable[[Bools, Singles], Singles]
 _JOINED = ("pair", "mixed", "set")
 """Classes that may have very many rules."""
 
@@ -199,7 +197,7 @@ class Bars:
         return set(values) <= set(index[find_worst(rows, self.losses)].tolist())
 
 
-def find_worst(rows: Bits, losses: Losses) -> NDArray[np.intp]:
+def find_worst(rows: Bits, losses: Losses) -> Places:
     """Return the rows with the most surprising excess of failures, from which sets are made."""
     units, errors = bitset.count(rows), bitset.count(rows & losses.planes[0])
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -218,8 +218,8 @@ class _ChangeTest:
         language, top = self.language, len(self.language.bits)
         i, j = np.nonzero(language.pairs)
         a, b = language.plain[i], language.plain[j]
-        values = np.array([language.literals[p].bounds is None for p in range(top)], dtype=np.bool_)
-        values &= np.array([one.cost == 0 for one in language.literals], dtype=np.bool_)
+        of_values = (one.bounds is None and one.cost == 0 for one in language.literals)
+        values = np.fromiter(of_values, dtype=np.bool_)
         plain = values[a] & values[b]
         u, v = np.nonzero(language.mixed)
         alone = {"overall": np.array([top]), "own": language.own, "single": language.single}

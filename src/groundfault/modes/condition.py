@@ -17,13 +17,12 @@ import polars as pl
 from numpy.typing import NDArray
 from polars import selectors
 
+from groundfault.base.arrays import Bools, Floats
 from groundfault.core.columns import LEVELS, Column, Kind, flag_rule, profile
 from groundfault.core.rules import literal as constant, quote
 from groundfault.modes.text_attributes import read_text_conditions
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
-
-Bools = NDArray[np.bool_]
 
 MIN_SUPPORT = 8
 """Fewest units that a rule must match."""
@@ -176,8 +175,8 @@ class Numbers:
         Of units and two ends, the condition.
     """
 
-    values: NDArray[np.float64]
-    levels: NDArray[np.float64]
+    values: Floats
+    levels: Floats
     make: Callable[[UnitSet, float, float], Condition]
 
     def cut(self, low: float, high: float) -> Condition:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.core.column_meaning import ANSWERS, PROMPTS, list_conversations, tell_conversation
 from groundfault.core.columns import Kind, list_plain, profile, take_sample, tell_value
 from groundfault.core.evidence import Evidence
@@ -42,7 +42,7 @@ def add_examples(
     modes: Sequence[Mode],
     table: pl.DataFrame,
     evidence: Evidence,
-    losses: NDArray[np.float64],
+    losses: Floats,
     *,
     outcomes: Sequence[str] = ("",),
     model: str | None = None,
@@ -93,9 +93,9 @@ def add_examples(
 def choose_examples(
     evidence: Evidence,
     outcome: str,
-    inside: NDArray[np.bool_],
-    near: NDArray[np.bool_],
-    losses: NDArray[np.float64],
+    inside: Bools,
+    near: Bools,
+    losses: Floats,
     *,
     count: int = COUNT,
     columns: tuple[str, ...] | None = None,
@@ -214,7 +214,7 @@ class _Rows:
     with_texts: bool
     first: tuple[str, ...] = ()
 
-    def take(self, units: NDArray[np.intp], outcome: str, *, worst: bool = True) -> pl.DataFrame:
+    def take(self, units: Places, outcome: str, *, worst: bool = True) -> pl.DataFrame:
         """Return a row for each of some units: the one with the highest or the lowest loss.
 
         Parameters
@@ -257,7 +257,7 @@ class _Rows:
         return tokens
 
     def show(
-        self, frame: pl.DataFrame, side: Side, outcome: str, losses: NDArray[np.float64]
+        self, frame: pl.DataFrame, side: Side, outcome: str, losses: Floats
     ) -> Iterator[ModeExample]:
         """Yield the rows as examples."""
         roles = self.evidence.roles
@@ -278,9 +278,7 @@ class _Rows:
             yield ModeExample(id=str(row[roles.id or ""]), side=side, texts=texts, loss=loss)
 
 
-def select_losses(
-    outcome: str, losses: NDArray[np.float64], outcomes: Sequence[str]
-) -> NDArray[np.float64]:
+def select_losses(outcome: str, losses: Floats, outcomes: Sequence[str]) -> Floats:
     """Return the losses of one outcome, or for another name the mean of all: float64, shape
     (units,).
 
@@ -304,9 +302,9 @@ def select_losses(
 def _choose(
     rows: _Rows,
     outcome: str,
-    inside: NDArray[np.bool_],
-    near: NDArray[np.bool_],
-    losses: NDArray[np.float64],
+    inside: Bools,
+    near: Bools,
+    losses: Floats,
     count: int,
     failing_only: bool = False,
 ) -> tuple[ModeExample, ...]:
@@ -329,7 +327,7 @@ def _choose(
     )
 
 
-def find_failures(losses: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def find_failures(losses: Floats, inside: Bools) -> Bools:
     """Return the failing units: at least half wrong, or if there are none, no better than the mean.
 
     Parameters
@@ -344,7 +342,7 @@ def find_failures(losses: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDA
     return np.asarray((losses >= losses[inside].mean()) & (losses > 0))
 
 
-def find_near(rule: str, table: pl.DataFrame) -> NDArray[np.bool_]:
+def find_near(rule: str, table: pl.DataFrame) -> Bools:
     """Return rows that match all conditions of a rule but one; for one condition, all other rows.
 
     Parameters
@@ -358,7 +356,7 @@ def find_near(rule: str, table: pl.DataFrame) -> NDArray[np.bool_]:
     return np.asarray(number.to_numpy() == len(parts) - 1)
 
 
-def _pool(units: NDArray[np.bool_]) -> NDArray[np.intp]:
+def _pool(units: Bools) -> Places:
     """Return the places of some units; for many units, of a fixed sample."""
     places = np.flatnonzero(units)
     if len(places) <= _POOL:
@@ -366,9 +364,7 @@ def _pool(units: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.sort(np.random.default_rng(0).permutation(places)[:_POOL])
 
 
-def _likeness(
-    tokens: list[list[str]], others: list[list[str]] | None = None
-) -> NDArray[np.float64]:
+def _likeness(tokens: list[list[str]], others: list[list[str]] | None = None) -> Floats:
     """Return the similarity of rows, in [0, 1]: cosines of their words, weighted by rarity.
 
     Parameters
@@ -393,7 +389,7 @@ def _likeness(
     return np.asarray((start @ end.T).toarray())
 
 
-def _find_exemplars(likeness: NDArray[np.float64], count: int) -> list[int]:
+def _find_exemplars(likeness: Floats, count: int) -> list[int]:
     """Return rows that together are most similar to all rows, the most typical first.
 
     Parameters
@@ -424,7 +420,7 @@ def _find_neighbours(tokens: list[list[str]], others: list[list[str]], count: in
 
 
 def list_doses(
-    table: pl.DataFrame, language: RuleLanguage, rule: ModeRule, losses: NDArray[np.float64]
+    table: pl.DataFrame, language: RuleLanguage, rule: ModeRule, losses: Floats
 ) -> tuple[DosePoint, ...]:
     """Return failures at each value, or in ranges, of the numbers in a rule, among units that match
     the rest.
@@ -450,7 +446,7 @@ def list_doses(
     )
 
 
-def _hold_others(language: RuleLanguage, rule: ModeRule, place: int) -> NDArray[np.bool_]:
+def _hold_others(language: RuleLanguage, rule: ModeRule, place: int) -> Bools:
     """Return units that match all parts of a rule but one."""
     parts = rule.parts[:place] + rule.parts[place + 1 :]
     if not parts:
@@ -462,8 +458,8 @@ def _hold_others(language: RuleLanguage, rule: ModeRule, place: int) -> NDArray[
 def _list_points(
     column: pl.Series,
     bounds: tuple[float, float],
-    inside: NDArray[np.bool_],
-    losses: NDArray[np.float64],
+    inside: Bools,
+    losses: Floats,
 ) -> Iterator[DosePoint]:
     x = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
     there = inside & np.isfinite(x)

@@ -10,8 +10,8 @@ from functools import partial
 import numpy as np
 import polars as pl
 from msgspec.structs import replace as restate
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.base.long_work import Progress, enough_threads
 from groundfault.core.candidate import Candidate
 from groundfault.core.plan import BarKind
@@ -34,9 +34,6 @@ from groundfault.modes.strata import Losses
 from groundfault.stats.bits import Layout
 from groundfault.stats.contingency import log_tail
 from groundfault.stats.intervals import wilson
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 _MAX_ALTERNATIVES = 5  # as many as a page shows
 POWER = 0.8  # the usual power of a study: four times in five
@@ -107,7 +104,7 @@ def _list_log_bars(bars: Bars) -> Iterator[tuple[str, float, float]]:
             yield kind, bars.log_level - bars.log_cost(kind), 0.0
 
 
-def _count_uncut(language: RuleLanguage, ranges: NDArray[np.intp]) -> float:
+def _count_uncut(language: RuleLanguage, ranges: Places) -> float:
     """Return the number of units between two neighbouring ends of ranges, in the column with the
     coarsest cuts; 0 if every value is an end."""
     steps: dict[int, dict[float, float]] = {}
@@ -241,7 +238,7 @@ def find_modes(
     depth: int = 3,
     within: Sequence[str] = (),
     gaps: Sequence[str] = (),
-    strata: NDArray[np.int64] | None = None,
+    strata: Ints | None = None,
     own_rules: Sequence[OwnRule] = (),
     shared: bool = True,
     bars: BarKind = "permutation",
@@ -334,9 +331,7 @@ def find_modes(
     return tuple(modes), summary
 
 
-def _combine_strata(
-    table: pl.DataFrame, within: Sequence[str], strata: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _combine_strata(table: pl.DataFrame, within: Sequence[str], strata: Ints) -> Ints:
     """Return one code a unit: columns held fixed, and size classes."""
     code = strata.astype(np.int64)
     for name in within:
@@ -366,7 +361,7 @@ class _Search:
 
     table: pl.DataFrame
     literals: list[Condition]
-    blocks: NDArray[np.int64]
+    blocks: Ints
     own_rules: tuple[OwnRule, ...]
     depth: int
     kind: BarKind

@@ -21,15 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.base.arrays import Bools, Floats, Ints, Places
+from groundfault.base.arrays import Bools, Floats, Ints, Places, Singles
 from groundfault.modes.condition import FEW, MAX_SET, MIN_SUPPORT, MOST, REACH, TOP_VALUES
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 
 Kernel = tuple[Callable[..., None], tuple[object, ...]]
 _Run = Callable[[Places, Bits], None]
-Counts = NDArray[np.float32]
-"""Whole numbers below 2^24, which single precision holds exactly."""
 
 _WORTH_COMPILING_DRAWS = 5e8
 """Words of bits below which NumPy takes at most a second more than compiled code, and compiling
@@ -50,7 +48,7 @@ read once for all, and the words stay in the processor's second cache."""
 _HELD_WORDS = 1 << 21  # words of bits of all conditions that NumPy gathers at once: 16 MB
 _IN_CACHE = 1 << 17  # words or numbers at once: 1 MB stays in the processor's second cache
 _NEVER = 1 << 30  # failures that no rule has: above every table, and within 32 bits
-_Known = tuple[float, bool, Ints, Counts]
+_Known = tuple[float, bool, Ints, Singles]
 """Rate of failures, whether passes are drawn, failures that each size needs, and all tails."""
 _CELLS = 1 << 22
 """Rules times permutations, or times units, that are held at once: 16 MB."""
@@ -97,12 +95,8 @@ def sum_pairs(
     from groundfault.stats.row_threads import share_rows
 
     out = np.zeros((3, a.shape[0], b.shape[0]))
-    share_rows(
-        lambda first, step: compiled.sum_pairs(
-            a, b, inside, planes, scale, runs, rates, upper, out, first, step
-        ),
-        len(a),
-    )
+    words = (a, b, inside, planes, scale, runs, rates)
+    share_rows(partial(compiled.sum_pairs, *words, upper, out), len(a))
     return out
 
 
@@ -192,9 +186,9 @@ def guarantee(
 class _Triples:
     """Triples of rows whose pairs are allowed: three places each, in ascending order."""
 
-    i: NDArray[np.intp]
-    j: NDArray[np.intp]
-    k: NDArray[np.intp]
+    i: Places
+    j: Places
+    k: Places
 
     @classmethod
     def of(cls, pairs: Bools) -> _Triples:
@@ -231,12 +225,7 @@ def count_triples(rows: Bits, pairs: Bools, support: bitset.Counts, least: int) 
     from groundfault.stats.row_threads import share_rows
 
     counts = np.zeros(len(rows), dtype=np.int64)
-    share_rows(
-        lambda first, step: compiled.count_triples(
-            rows, pairs, support, least, counts, first, step
-        ),
-        len(rows),
-    )
+    share_rows(partial(compiled.count_triples, rows, pairs, support, least, counts), len(rows))
     return int(counts.sum())
 
 
@@ -273,13 +262,8 @@ def search_triples(
     from groundfault.modes import compiled
     from groundfault.stats.row_threads import share_rows
 
-    words = (inside, planes, scale, runs, rates)
-    share_rows(
-        lambda first, step: compiled.search_triples(
-            rows, pairs, support, least, *words, z, gamma, best, third, first, step
-        ),
-        len(rows),
-    )
+    words = (rows, pairs, support, least, inside, planes, scale, runs, rates)
+    share_rows(partial(compiled.search_triples, *words, z, gamma, best, third), len(rows))
     return best, third
 
 
@@ -411,7 +395,7 @@ def find_least_alone(
     handicaps: Floats,
     rate: float,
     passing: bool,
-    table: Counts,
+    table: Singles,
 ) -> Floats:
     """Return the least value of single conditions in each draw, with their handicap, at most 0.
 
@@ -459,14 +443,14 @@ def find_least_set(
     families: Places,
     ends: Ints,
     values: Places,
-    support: Counts,
-    inverse: Counts,
-    room: Counts,
+    support: Singles,
+    inverse: Singles,
+    room: Singles,
     rate: float,
     passing: bool,
     _needed: Ints,
-    table: Counts,
-    reach: Counts,
+    table: Singles,
+    reach: Singles,
     half: int,
 ) -> None:
     """Lower the least value of each draw to the least value of its sets, by the bound of
@@ -502,8 +486,8 @@ def list_subsets(values: int, largest: int) -> Bools:
 
 
 def _find_worst_sets(
-    table: Counts, rate: float, half: int, sizes: Counts, errors: Counts, subsets: Counts
-) -> Counts:
+    table: Singles, rate: float, half: int, sizes: Singles, errors: Singles, subsets: Singles
+) -> Singles:
     """Return the least value of the subsets of the worst values, of each row of values."""
     excess = errors - sizes * np.float32(rate)
     z = np.where((sizes >= FEW) & (excess > 0), excess / np.sqrt(np.maximum(sizes, 1)), -1)
@@ -516,7 +500,7 @@ def _find_worst_sets(
     return np.asarray(np.where(usable, values, 0).min(axis=1, initial=0))
 
 
-def find_needed(table: Counts, rate: float, bar: float) -> Ints:
+def find_needed(table: Singles, rate: float, bar: float) -> Ints:
     """Return the failures that a rule of each size needs for a log tail up to a bar."""
     counts = table <= bar
     mean = (np.arange(len(counts)) * rate).astype(np.int64)
@@ -524,7 +508,7 @@ def find_needed(table: Counts, rate: float, bar: float) -> Ints:
 
 
 def limit_pairs(
-    size: bitset.Counts, table: Counts, rate: float, passing: bool, bar: float
+    size: bitset.Counts, table: Singles, rate: float, passing: bool, bar: float
 ) -> tuple[object, ...]:
     """Return the data on pairs for `groundfault.modes.compiled.find_least_pair`: where each row's
     pairs start, the failures they need (inverted by `~` for passes), their units, and the tails.
@@ -541,7 +525,7 @@ def limit_pairs(
     return starts, limit, size, rate, passing, needed, table
 
 
-def tabulate_tails(units: int, errors: int) -> Counts:
+def tabulate_tails(units: int, errors: int) -> Singles:
     """Return log P(K >= k) for K failures among randomly drawn units.
 
     There is a row for each size up to `MOST` of all units, and a column for each k above the mean,
@@ -569,7 +553,7 @@ def tabulate_tails(units: int, errors: int) -> Counts:
     return table
 
 
-def tabulate_reach(table: Counts, rate: float, units: int) -> Counts:
+def tabulate_reach(table: Singles, rate: float, units: int) -> Singles:
     """Return the least log tail of rules for at most half of the units, by excess squared over
     size and share outside: up to each multiple of 1 / `REACH`."""
     reach = np.zeros(int(REACH * _DEVIATIONS**2), dtype=np.float32)
@@ -585,7 +569,7 @@ def tabulate_reach(table: Counts, rate: float, units: int) -> Counts:
     return np.minimum.accumulate(reach)
 
 
-def look_up(table: Counts, rate: float, support: NDArray[Any], failures: NDArray[Any]) -> Counts:
+def look_up(table: Singles, rate: float, support: NDArray[Any], failures: NDArray[Any]) -> Singles:
     """Return the log tails of the failures of rules with these numbers of units."""
     width = table.shape[1]
     rows = support.astype(np.int64)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.core.rules import Rule
 from groundfault.errors import RuleError, first_line
 from groundfault.modes.examples import split_conditions
@@ -33,11 +33,11 @@ class NearMiss:
     """
 
     condition: str
-    mask: NDArray[np.bool_]
-    distance: NDArray[np.float64] | None
+    mask: Bools
+    distance: Floats | None
 
     @property
-    def places(self) -> NDArray[np.intp]:
+    def places(self) -> Places:
         """Return the rows by their distance from the threshold; equal ones in their order."""
         places = np.flatnonzero(self.mask)
         if self.distance is None:
@@ -84,9 +84,7 @@ def find_near_misses(rule: str, table: pl.DataFrame) -> tuple[NearMiss, ...]:
     return tuple(misses)
 
 
-def _measure_distance(
-    condition: str, table: pl.DataFrame, mask: NDArray[np.bool_]
-) -> NDArray[np.float64] | None:
+def _measure_distance(condition: str, table: pl.DataFrame, mask: Bools) -> Floats | None:
     """Return the distance of a mask's rows from the nearest number in a condition."""
     from sqlglot import exp, parse_one
 

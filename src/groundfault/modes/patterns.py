@@ -11,18 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Floats, Ints
 from groundfault.modes.strata import discount_spread
 from groundfault.stats.contingency import common_grid, log_tail, log_tail_of_losses
 
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-
-Ints = NDArray[np.int64]
-
-# atoms of all strata together up to which tails are convolved: some tenths of a second
-_ATOMS = 30_000  # tables whose exact chance is summed: a tenth of a second
+_ATOMS = 30_000  # atoms of all strata up to which tails are convolved: a tenth of a second
 
 
 @dataclass(frozen=True)

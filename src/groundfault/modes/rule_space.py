@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Places
 from groundfault.core.rules import literal as constant, quote
 from groundfault.modes.condition import MAX_SET, MAX_WORDS, MIN_SUPPORT, MOST, Condition, Tier
 from groundfault.modes.kernels import count_triples, split
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits, Counts, Layout
-
-Bools = NDArray[np.bool_]
 
 _TRIPLE_WORK = 1e9  # words of bits that all triples read: a second
 _REDUNDANT = 0.95
@@ -100,7 +98,7 @@ class RuleLanguage:
         for place, row in enumerate(self.pairs):
             row[: place + 1] = False
 
-    def _allow(self, both: Counts, left: NDArray[np.intp], right: NDArray[np.intp]) -> Bools:
+    def _allow(self, both: Counts, left: Places, right: Places) -> Bools:
         """Return the pairs that are rules: enough units, different families, both parts matter."""
         # whole numbers are compared with whole numbers: thousands of columns squared
         most = (_REDUNDANT * self.support).astype(both.dtype)
@@ -127,7 +125,7 @@ class RuleLanguage:
         self.triple_support = self.pair_support[np.ix_(p, p)]
 
     @cached_property
-    def contexts(self) -> NDArray[np.intp]:
+    def contexts(self) -> Places:
         """Return values and flags that may be contexts of effects, as places of plain ones."""
         literals = [self.literals[i] for i in self.plain]
         return np.array([p for p, one in enumerate(literals) if one.bounds is None], dtype=np.intp)
@@ -139,7 +137,7 @@ class RuleLanguage:
         return self.joined if every else self.joined[self.contexts]
 
     @cached_property
-    def values(self) -> dict[str, NDArray[np.intp]]:
+    def values(self) -> dict[str, Places]:
         """Return families of literals that exclude each other, as places among the plain ones."""
         members: dict[str, list[int]] = {}
         for place, i in enumerate(self.plain):
@@ -154,7 +152,7 @@ class RuleLanguage:
                 families[name] = index
         return families
 
-    def values_beside(self, part: tuple[int, ...]) -> NDArray[np.intp]:
+    def values_beside(self, part: tuple[int, ...]) -> Places:
         """Return all values of a column that join to sets, given some of these values."""
         families = [self.plain[places] for places in self.values.values()]
         beside = (index for index in families if set(part) <= set(index.tolist()))
@@ -166,7 +164,7 @@ class RuleLanguage:
         return 0.0 if single else math.log(math.comb(len(self.values_beside(part)), len(part)))
 
     @cached_property
-    def word_families(self) -> dict[str, NDArray[np.intp]]:
+    def word_families(self) -> dict[str, Places]:
         """Return words of each column of texts, as places of literals."""
         members: dict[str, list[int]] = {}
         for i, one in enumerate(self.literals):
@@ -174,7 +172,7 @@ class RuleLanguage:
                 members.setdefault(one.column, []).append(i)
         return {name: np.array(places) for name, places in members.items() if len(places) > 2}
 
-    def list_named(self, words: NDArray[np.intp]) -> Bools:
+    def list_named(self, words: Places) -> Bools:
         """Return words that match the units of one or two attributes, which already name them."""
         of = np.flatnonzero([self.literals[i].tier == Tier.ATTRIBUTE for i in self.plain])
         support = self.support[words]

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.modes.bars import Bars
 from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, MIN_SUPPORT, MOST, TOP_VALUES
 from groundfault.modes.kernels import (
@@ -33,9 +33,7 @@ from groundfault.modes.strata import Strata
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits, Counts
 
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-_Some = slice | NDArray[np.intp]
+_Some = slice | Places
 
 GAMMA = 0.15
 """Weight of a rule's size relative to its guaranteed excess."""
@@ -124,7 +122,7 @@ def _find_pairs(
     allowed: Bools,
     z: float,
     top: int,
-    rows: NDArray[np.intp] | None = None,
+    rows: Places | None = None,
     rate: Floats | None = None,
     *,
     upper: bool = False,
@@ -211,7 +209,7 @@ def _z(bars: Bars, kind: str, size: int = 1) -> float:
     return math.sqrt(2 * max(bars.log_cost(kind, size), 0.5)) if bars.language.counts[kind] else 0.0
 
 
-def _best(scores: Floats, top: int) -> NDArray[np.intp]:
+def _best(scores: Floats, top: int) -> Places:
     """Return places of the best positive scores, best first."""
     flat = scores.ravel()
     places = np.argpartition(-flat, top)[:top] if flat.size > top else np.arange(flat.size)
@@ -238,7 +236,7 @@ def _search_singles(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
 
 
 def _list_pairs(
-    left: NDArray[np.intp], right: NDArray[np.intp], best: list[tuple[int, int, float]], kind: str
+    left: Places, right: Places, best: list[tuple[int, int, float]], kind: str
 ) -> Iterator[ModeRule]:
     for i, j, _ in best:
         yield ModeRule(((int(left[i]),), (int(right[j]),)), kind)
@@ -296,7 +294,7 @@ def _search_family(
     bars: Bars,
     sums: Floats,
     whole: Sequence[Floats],
-    places: NDArray[np.intp],
+    places: Places,
     kind: str,
     spread: float,
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
@@ -356,8 +354,8 @@ def _search_words(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
 def _grow_words(
     bars: Bars,
     strata: Strata,
-    places: NDArray[np.intp],
-    pool: NDArray[np.intp],
+    places: Places,
+    pool: Places,
     start: int,
 ) -> Iterator[ModeRule]:
     bits = bars.language.bits[places]

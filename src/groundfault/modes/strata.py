@@ -11,17 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.base.arrays import Bools, Places
+from groundfault.base.arrays import Bools, Floats, Ints, Places, Singles
 from groundfault.base.long_work import stream
 from groundfault.modes.kernels import sum_rows
 from groundfault.stats import bits
 from groundfault.stats.betting import log_excess
 from groundfault.stats.bits import Bits, Layout
 from groundfault.stats.contingency import common_grid, log_tail, log_tail_of_losses
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Singles = NDArray[np.float32]
 
 _KEPT = 0.9
 """Share of the units that samples keep: a mode that depends on the other tenth is not stable."""
@@ -216,7 +212,7 @@ class Strata:
         self.new = first == 0
         self._divide(first * (layout.strata.max(initial=0) + 1) + layout.strata)
 
-    def _divide(self, code: NDArray[np.int64]) -> None:
+    def _divide(self, code: Ints) -> None:
         # codes are small: counting takes a tenth of what sorting a million takes
         self.home = (np.cumsum(np.bincount(code) > 0) - 1)[code]
         self.size = np.bincount(self.home)
@@ -237,7 +233,7 @@ class Strata:
         strata._divide(code.reshape(-1) * (layout.strata.max(initial=0) + 1) + layout.strata)
         return strata
 
-    def log_p(self, mask: Bits, tested: NDArray[np.bool_] | None = None) -> float:
+    def log_p(self, mask: Bits, tested: Bools | None = None) -> float:
         """Return log p of a rule: its losses are no more than the strata give, against more.
 
         Parameters
@@ -289,9 +285,7 @@ class Strata:
         score = scores.find_largest(on, losses, np.zeros(1, dtype=np.float32))
         return float(log_ndtr(-float(score[0])))
 
-    def _log_p_of_losses(
-        self, total: float, on_size: NDArray[np.int64], tested: NDArray[np.bool_] | None
-    ) -> float:
+    def _log_p_of_losses(self, total: float, on_size: Ints, tested: Bools | None) -> float:
         levels, place = np.unique(self.losses.values, return_inverse=True)
         rows = np.flatnonzero(on_size[self.home] > 0 if tested is None else tested)
         rows = rows[on_size[self.home[rows]] > 0]
@@ -301,7 +295,7 @@ class Strata:
         step = self.losses.step
         return float(log_tail_of_losses(total, step, on_size[busy], home, values, counts))
 
-    def thin(self, mask: Bits, tested: NDArray[np.bool_] | None = None) -> Floats | None:
+    def thin(self, mask: Bits, tested: Bools | None = None) -> Floats | None:
         """Return log p of a rule in samples of the units, each kept with chance `_KEPT`.
 
         None for graded losses, whose tests would take as long as the search.
@@ -330,7 +324,7 @@ class Strata:
         """Return Jaccard of one rule with many, among the units that no listed mode covers."""
         return compute_overlaps(mask & self.inside, np.stack(masks) & self.inside)
 
-    def assume_worst(self, mask: Bits, tested: NDArray[np.bool_]) -> Bits:
+    def assume_worst(self, mask: Bits, tested: Bools) -> Bits:
         """Return a rule's units as if all units against it had lost their values.
 
         Parameters
@@ -343,7 +337,7 @@ class Strata:
         lost = ~tested & (losses <= losses.mean())
         return np.asarray(mask | self.layout.pack(lost[None])[0])
 
-    def log_excess(self, mask: Bits, tested: NDArray[np.bool_] | None = None) -> float:
+    def log_excess(self, mask: Bits, tested: Bools | None = None) -> float:
         """Return `groundfault.stats.betting.log_excess` of this rule alone, within strata.
 
         Infinite for losses of 0 and 1, which can differ only in their mean.
@@ -368,9 +362,7 @@ class Strata:
         return units, losses, expected
 
 
-def discount_spread(
-    on: NDArray[np.bool_], home: NDArray[np.intp], losses: Floats, units: Floats
-) -> float:
+def discount_spread(on: Bools, home: Places, losses: Floats, units: Floats) -> float:
     """Return the part of the excess of graded losses inside that comes only from a larger spread.
 
     Equal means with unequal spread are not a failure mode, but a permutation test finds them. The
@@ -411,7 +403,7 @@ def _sum_squares(values: Floats, weights: Floats, units: Floats) -> float:
     return float(around * n / max(n - 1, 1))
 
 
-def compute_overlaps(mask: Bits, masks: Bits) -> NDArray[np.float64]:
+def compute_overlaps(mask: Bits, masks: Bits) -> Floats:
     """Return Jaccard of one rule with many."""
     both = bits.count(masks & mask).astype(np.float64)
     either = bits.count(masks | mask)

@@ -11,8 +11,8 @@ from operator import and_
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools
 from groundfault.modes.templates import NUMBER, SLOT, Skeleton, Templates
 from groundfault.modes.text_conditions import Draft, TextTest, match
 
@@ -25,8 +25,6 @@ _MAX_FORM = 20  # words of a form: a line
 _MAX_JOINED = 2  # patterns that OR joins: three are not read
 _MAX_TEMPLATES = 80  # the most frequent ones; later ones hold for few texts
 _MAX_SENTENCES = 40  # the most frequent ones; later ones hold for few texts
-
-Bools = NDArray[np.bool_]
 
 
 def draft_templates(sample: pl.Series, templates: Templates) -> Iterator[Draft]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.core.columns import UNSPACED
 from groundfault.core.rules import quote
 from groundfault.modes.lexicon import detect_languages, list_function_words
@@ -65,8 +65,6 @@ _LISTED = 50_000  # texts whose words are held at once: memory
 # mean information of two words of a topic, in nats
 _COHERENCE = 0.5  # mean information between the words of a topic, in nats
 _ROUNDS = 20  # k-means from a fixed start settles in fewer
-
-Floats = NDArray[np.float64]
 
 
 def _list_words(text: pl.Series) -> pl.Series:
@@ -229,7 +227,7 @@ def _embed(information: Floats) -> Floats:
     return _normalise(points)
 
 
-def _cluster(points: Floats, count: int) -> NDArray[np.intp]:
+def _cluster(points: Floats, count: int) -> Places:
     """Return spherical k-means; each start is the point least like those before it."""
     centers = points[:1]
     while len(centers) < count:
@@ -270,7 +268,7 @@ class TextCondition:
     rule: str
     meaning: str
     cost: float
-    on: NDArray[np.bool_]
+    on: Bools
     value: str | None = None
 
 
@@ -337,7 +335,7 @@ def _evaluate(
         yield TextCondition(family, rule, meaning, draft.cost, on, draft.value)
 
 
-def _find_patterns(tests: Iterable[Term], text: pl.Series) -> dict[str, NDArray[np.bool_]]:
+def _find_patterns(tests: Iterable[Term], text: pl.Series) -> dict[str, Bools]:
     """Return other tests by their SQL; texts that lack what a test needs are not searched."""
     frame = pl.DataFrame([text.alias("text"), find_lasts(text)])
     alike: defaultdict[str, list[Term]] = defaultdict(list)
@@ -354,7 +352,7 @@ def _find_patterns(tests: Iterable[Term], text: pl.Series) -> dict[str, NDArray[
 
 def _find_words(
     tests: Sequence[Term], text: pl.Series, lists: pl.Series | None = None
-) -> dict[str, NDArray[np.bool_]]:
+) -> dict[str, Bools]:
     """Return, by their SQL, the tests for words that one list of each text's words decides.
 
     A regular expression with the borders of a word reads every text again for each test.

@@ -196,12 +196,17 @@ class ModeOutline:
         rate = "mean loss" if self.report.is_graded else "failure rate"
         return f"Bars: {rate} inside the rule; grey: {other}{scale}."
 
+    def _find_coverage(self, outcome: str) -> tuple[Coverage | None, tuple[NumberedMode, ...]]:
+        """Return what the modes of an outcome cover together, and these modes."""
+        every = {one.outcome: one for one in self.search.outcomes}
+        return every.get(outcome), dict(self.groups).get(outcome, ())
+
     def describe_coverage(self, outcome: str) -> str:
         """Describe the failures that the modes of an outcome cover, and the rest."""
-        coverage = next((c for c in self.search.outcomes if c.outcome == outcome), None)
-        count = len(dict(self.groups).get(outcome, ()))
-        if coverage is None or not count:
+        coverage, modes = self._find_coverage(outcome)
+        if coverage is None or not modes:
             return ""
+        count = len(modes)
         rules = "This rule covers" if count == 1 else f"These {count} rules cover"
         examples = words.rate(coverage.covered / coverage.n)
         share, units = _share_of_errors(coverage), f"{self.report.unit}s"
@@ -222,9 +227,10 @@ class ModeOutline:
 
         Empty where modes are about changes, some of which are improvements.
         """
-        total = next((c.errors for c in self.search.outcomes if c.outcome == outcome), 0.0)
-        modes = dict(self.groups).get(outcome, ()) if total and self.changes is None else ()
-        shares = ((one.number, 100 * one.mode.errors_new / total) for one in modes)
+        coverage, modes = self._find_coverage(outcome)
+        if coverage is None or self.changes is not None:
+            return ()
+        shares = ((m.number, 100 * m.mode.errors_new / coverage.errors) for m in modes)
         return tuple((number, share) for number, share in shares if share > 0)
 
     @property
