@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ from groundfault.modes.bars import Bars
 from groundfault.modes.condition import MIN_SUPPORT, list_conditions
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.search import score_counts
-from groundfault.modes.selection import Listed, Selection
+from groundfault.modes.selection import MOST_MODES, Listed, Selection
 from groundfault.modes.strata import Losses, Strata
 from groundfault.stats import bits
 from groundfault.stats.bits import Layout
@@ -74,9 +73,10 @@ def test_each_mode_stands_alone_and_given_those_before_it(seed: int) -> None:
         assert mode.log_marginal == pytest.approx(
             selection.bars.adjust(mode.rule, alone.log_p(mode.mask, tested))
         )
-        assert mode.log_conditional == pytest.approx(
-            selection.bars.adjust(mode.rule, given.log_p(mode.mask, tested))
-        )
+        # a part pays for what it adds, from an equal share of the level for each mode
+        paid, share = (mode.added, MOST_MODES) if mode.added else (mode.rule, 1)
+        adjusted = selection.bars.adjust(paid, given.log_p(mode.mask, tested))
+        assert mode.log_conditional == pytest.approx(adjusted + math.log(share))
         assert max(mode.log_marginal, mode.log_conditional) <= math.log(0.05)
         # the worst part of a mode stands behind it
         new = unpack(selection, mode) & given.new
@@ -90,11 +90,10 @@ def test_the_largest_guaranteed_excess_comes_first(seed: int) -> None:
     counts = selection.base.count_new(np.stack([mode.mask for mode in modes]))
     scores = score_counts(*counts, 3.0).tolist()
     # the worst part of a mode stands behind it
-    parts = [False, *(not (b.mask & ~a.mask).any() for a, b in pairwise(modes))]
     usual = [
         s
-        for s, mode, part in zip(scores, modes, parts, strict=True)
-        if mode.rule.kind != "inside" and not part
+        for s, mode in zip(scores, modes, strict=True)
+        if mode.rule.kind != "inside" and mode.added is None
     ]
     assert usual == sorted(usual, reverse=True)
     kinds = [mode.rule.kind == "inside" for mode in modes]
@@ -110,6 +109,22 @@ def test_the_level_is_kept_to() -> None:
         assert all(max(m.log_marginal, m.log_conditional) <= log_level for m in fewer)
         assert {m.rule for m in fewer} != {m.rule for m in modes}
     assert select(table, losses, 1e-30)[1] == []
+
+
+def test_a_part_of_a_mode_pays_for_the_condition_that_it_adds() -> None:
+    table, rng = make_table(1), np.random.default_rng(1)
+    # so that there are many more pairs than conditions
+    table = table.with_columns(pl.Series(f"n{i}", rng.integers(0, 9, N)) for i in range(4))
+    add = (table["task"] == "add").to_numpy()
+    part = add & table["hard"].to_numpy()
+    rate = np.where(part, 0.75, np.where(add, 0.45, 0.08))
+    selection, modes = select(table, make_losses(rate, 1), 0.1)
+    assert [unpack(selection, mode).tolist() for mode in modes] == [add.tolist(), part.tolist()]
+    given = Strata(selection.language.layout, selection.losses, [modes[0].mask])
+    among_pairs = selection.bars.adjust(modes[1].rule, given.log_p(modes[1].mask))
+    assert modes[1].log_conditional <= math.log(0.1) < among_pairs
+    assert modes[1].added is not None
+    assert selection.language.sql(modes[1].added) == '"hard"'
 
 
 def test_what_fails_alike_is_one_mode_and_not_its_parts() -> None:

@@ -287,6 +287,8 @@ def find_modes(
     on their outcomes. It has two claims, each with probability at least ``1 - level``. First, no
     listed mode has equal failure rates inside and outside. Second, every listed mode adds to the
     modes before it (for a list fixed in advance; simulated for the list that was searched for).
+    That a part of a mode fails more than its rest is a claim of its own, with the same probability
+    over all parts (for modes fixed in advance; simulated for those that were searched for).
     With bars by permutation the first claim assumes subset pivotality (the dependence of conditions
     without an effect does not depend on the outcome); with Bonferroni's it is exact under any
     dependence of rules. For graded losses, the first claim is about equal distributions inside and

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Floats
 from groundfault.base.long_work import Progress, listener
 from groundfault.modes.bars import Bars
 from groundfault.modes.condition import MIN_SUPPORT
@@ -33,7 +33,8 @@ from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 
 MOST_MODES = 8
-"""Modes of a list: on 17 networks what comes later is broad, and no hole among it."""
+"""Modes of a list: on 17 networks what comes later is broad, and no hole among it. Parts share the
+level as if so many modes had one."""
 _SAME_UNITS = 0.95  # overlap from which rules hold for the same units
 SAME_PLACE = 0.5  # overlap from which rules describe the same failures
 _ALTERNATIVES = 4  # as many as a page shows, beside the mode
@@ -54,6 +55,8 @@ class Listed:
         Adjusted log p-values: alone, and given those listed before it.
     alternatives : tuple of (ModeRule, float)
         Rules for nearly the same units, and their overlap.
+    added : ModeRule or None
+        Of a part of the mode before it: the conditions that it adds to that mode.
     stability : float or None
         Share of samples of nine tenths of the units in which both claims stand; None if unknown.
     """
@@ -63,6 +66,7 @@ class Listed:
     log_marginal: float
     log_conditional: float
     alternatives: tuple[tuple[ModeRule, float], ...] = ()
+    added: ModeRule | None = None
     stability: float | None = None
 
 
@@ -120,8 +124,10 @@ class Selection:
             drawn = claim.thin(mode.mask, tested)
             if drawn is None:
                 return mode
-            adjusted = [self.bars.adjust(mode.rule, float(log_p)) for log_p in drawn]
-            stands = stands & (np.array(adjusted) <= self.bars.log_level)
+            part = mode.added if claim is not self.base else None
+            adjusted = [self.bars.adjust(part or mode.rule, float(log_p)) for log_p in drawn]
+            level = self.bars.log_level - (math.log(MOST_MODES) if part else 0.0)
+            stands = stands & (np.array(adjusted) <= level)
         return replace(mode, stability=float(stands.mean()))
 
     def _strata(self, rules: Sequence[Listed | RuleProposal]) -> Strata:
@@ -283,7 +289,7 @@ class Selection:
                 return rule, worth
             rule, worth = moves[best], gains[best]
 
-    def _weigh(self, strata: Strata, rules: Sequence[ModeRule]) -> NDArray[np.float64]:
+    def _weigh(self, strata: Strata, rules: Sequence[ModeRule]) -> Floats:
         """Return how well rules describe the losses of units that no mode covers, less the price of
         their words; minus infinity for what fails no more often than expected, and for sets of
         values that do not fail alike."""
@@ -380,7 +386,7 @@ class Selection:
             [best, *same], key=lambda p: (language.reads_text(p.rule), language.size(p.rule))
         )
 
-    def _rank(self, modes: Sequence[Listed | RuleProposal]) -> NDArray[np.float64]:
+    def _rank(self, modes: Sequence[Listed | RuleProposal]) -> Floats:
         """Return guaranteed excess over all units of each mode, at the level of the list."""
         counts = self.base.count_new(np.stack([mode.mask for mode in modes]))
         return score_counts(*counts, math.sqrt(-2 * self.bars.log_level))
@@ -469,13 +475,25 @@ class Selection:
             listed.append(mode)
             strata = Strata(self.language.layout, self.losses, [*masks[:place], ~mode.mask])
             part = self._find_part(strata, mode)
-            if part is None or part.rule in rules or not self._gate([part], strata):
+            if part is None or part.rule in rules:
+                continue
+            one = self._list_part(part, strata, mode)
+            if max(one.log_marginal, one.log_conditional) > self.bars.log_level:
                 continue
             # what other modes make of it is no part
             beside = Strata.of_patterns(self.language.layout, self.losses, masks)
             if self._log_p(beside, part) <= _BEYOND_DOUBT:
-                listed.append(self._list(part, self._strata(listed), ()))
+                listed.append(one)
         return listed
+
+    def _list_part(self, part: RuleProposal, strata: Strata, mode: Listed) -> Listed:
+        """Return a part of a mode: inside that mode it pays for the conditions that it adds alone,
+        at an equal share of the level for each mode."""
+        whole, _ = self.language.uncut(mode.rule)
+        others = [one for one in part.rule.parts if one not in whole.parts]
+        added = next(self.language.join(others, free=True), part.rule)
+        inside = self._adjust(strata, RuleProposal(added, part.mask, 0.0)) + math.log(MOST_MODES)
+        return Listed(part.rule, part.mask, self._adjust(self.base, part), inside, added=added)
 
     def _find_part(self, strata: Strata, mode: Listed) -> RuleProposal | None:
         """Return the part of a mode that most needs a rate of its own, if that pays for the words

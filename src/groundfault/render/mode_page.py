@@ -355,9 +355,10 @@ def _remark_rate(
         f"{equal_p(mode.p_marginal)}, corrected{whole}, for equal failure rates inside and outside",
     )
     if one.earlier:
+        how = "in the same way" if mode.n_new else "for what could be added to its mode"
         yield (
             "Beyond earlier modes",
-            f"{equal_p(mode.p_conditional)}, corrected in the same way, comparing only "
+            f"{equal_p(mode.p_conditional)}, corrected {how}, comparing only "
             f"{one.report.unit}s that match the same earlier modes",
         )
 

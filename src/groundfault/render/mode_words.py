@@ -333,7 +333,8 @@ class ModeOutline:
             "Each failure mode makes two claims. First, failures are more frequent inside the "
             f"rule: the chance that any listed rule is false is at most {level}, over all rules "
             f"that could have been listed{first_look}{self._promise}. Second, the mode adds "
-            "failures to the modes before it, at the same level, validated by simulation. All "
+            "failures to the modes before it, and a part of a mode to the rest of it, each at the "
+            "same level, validated by simulation. All "
             f"{self.report.unit}s test both, because columns and texts fixed the possible rules, "
             f"and not outcomes{self._mined}. " + PROOF
         )
