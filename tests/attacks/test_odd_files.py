@@ -74,7 +74,7 @@ REFUSED: dict[str, tuple[bytes | Callable[[Path], None], str]] = {
     "open_quote.csv": (PLAIN.replace(b"q0", b'"q0'), "cannot be read as a table of kind csv"),
     "columns.csv": (b",".join(b"c%d" % i for i in range(20_000)) + b"\n", "has no"),
     "twice.csv": (csv(lambda i: i, "id,id,error\n"), "has two columns named 'id'"),
-    "ragged.csv": (PLAIN + b"q98,1,0,5\n", "found more fields"),
+    "ragged.csv": (PLAIN + b"q98,1,0,5\n", "more columns than its first"),
     "head.csv": (HEAD.encode(), "has no rows"),
     "accent_twice.csv": (
         b"id,error\n" + "\u00e9,0\ne\u0301,1\n\u00e9,1\n".encode(),
@@ -92,7 +92,7 @@ REFUSED: dict[str, tuple[bytes | Callable[[Path], None], str]] = {
     "signs.parquet": (b"PAR1" + b"x" * 100 + b"PAR1", "is damaged or cut short"),
     "empty.parquet": (b"", "is empty"),
     "link.csv": (lambda p: p.symlink_to("/etc/passwd"), "cannot be read as a table"),
-    "folder.csv": (Path.mkdir, "has no CSV, TSV, JSONL, Parquet or Arrow file"),
+    "folder.csv": (Path.mkdir, "has no CSV, TSV, JSON, JSONL, Parquet or Arrow file"),
 }
 AUDIT = "--id id --outcome error --no-ledger --out report"
 

@@ -127,3 +127,20 @@ def test_tables_of_two_versions_have_the_columns_and_the_ids_of_each_other(tmp_p
     new.write_text("id,correct\n1,0\n2,1\n")
     with pytest.raises(InputError, match=r"new.csv has no column 'error'; its .* are id, correct"):
         Evidence.from_table((f"old={old}", f"new={new}"), id="id", outcome="error")
+
+
+def test_an_index_of_pandas_is_a_column_and_words_among_numbers_are_words() -> None:
+    table = pd.DataFrame({"id": ["a", "b"], "x": [1, "many"], "error": [0, 1]}).set_index("id")
+    frame = Evidence.from_table(table, id="id", outcome="error").frame
+    assert (frame["id"].to_list(), frame["x"].to_list()) == (["a", "b"], ["1", "many"])
+    assert table.index.name == "id"  # the person's own is as it was
+
+
+def test_a_json_list_of_objects_is_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps([{"id": 1, "x": 2, "error": 0}, {"id": 2, "x": None, "error": 1}]))
+    frame = Evidence.from_table(path, id="id", outcome="error").frame
+    assert frame["x"].to_list() == [2, None]
+    path.write_text("[1]")
+    with pytest.raises(InputError, match="every item is a dict"):
+        Evidence.from_table(path, outcome="error")

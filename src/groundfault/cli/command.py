@@ -117,10 +117,11 @@ class GroupedCommand(click.Command):
         if "options" in takes:
             values["options"] = {name: values.pop(name) for name in [*values] if name not in takes}
         try:
-            if "progress" not in takes:
-                return ctx.invoke(self.callback, **values)
-            with output.echo_warnings(), output.show_progress(quiet) as progress:
-                return ctx.invoke(self.callback, **values, progress=progress)
+            with output.echo_warnings():
+                if "progress" not in takes:
+                    return ctx.invoke(self.callback, **values)
+                with output.show_progress(quiet) as progress:
+                    return ctx.invoke(self.callback, **values, progress=progress)
         except DirectionError as error:
             load_object("groundfault.cli.reading:ask_orientation")(error)
 

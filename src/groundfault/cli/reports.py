@@ -15,7 +15,7 @@ from groundfault.base.files import write_text
 from groundfault.base.ledgers import VARIABLE, find_ledger
 from groundfault.cli import shared
 from groundfault.cli.command import Options, command
-from groundfault.cli.output import Result, echo_warnings, require_writable
+from groundfault.cli.output import Result, require_writable
 from groundfault.cli.reading import name_ledger
 from groundfault.cli.settings import Flag, OutFile, call, derive_options, own_options
 from groundfault.errors import InputError, PlanError
@@ -189,8 +189,7 @@ def show(
     from groundfault.render.transcript_page import make_run_page
 
     if run is not None:
-        with echo_warnings():
-            runs = look_up_runs(report, run, evidence=evidence or None)
+        runs = look_up_runs(report, run, evidence=evidence or None)
         told = {side: steps.rows(named=True) for side, steps in runs.items()}
         return Result([make_run_page(run, runs)], told)
     if why:
@@ -202,8 +201,7 @@ def show(
         raise click.UsageError("--passing and --near exclude each other; choose one")
     side: Side = "passing" if passing else "near" if near else "failing"
     name = int(mode) if mode and mode.isdecimal() else mode
-    with echo_warnings():
-        lookup = look_up_examples(report, name, side=side, count=count, evidence=evidence or None)
+    lookup = look_up_examples(report, name, side=side, count=count, evidence=evidence or None)
     subject = lookup.subject
     content = {
         "name": mode,

@@ -37,7 +37,7 @@ DAMAGED = (
 )
 _TEXT_FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson")
 _SUFFIXES = (*_TEXT_FORMATS, *PARQUET, ".arrow", ".feather", ".ipc")
-_KINDS = "CSV, TSV, JSONL, Parquet or Arrow"
+_KINDS = "CSV, TSV, JSON, JSONL, Parquet or Arrow"
 _STATE, _INFO, _SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
 # a column holds dates that no calendar names: days from 1970 of the years 1 to 9999 are kept
 _DAYS = (-719_162, 2_932_896)
@@ -102,6 +102,8 @@ def _read_numbers(words: pl.Series, separator: str) -> pl.Series:
 
 def _parse_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
     kind = path.suffix.lower()
+    if kind == ".json":
+        return _from_python(json_file(path, list[object]))
     if kind in (".csv", ".tsv"):
         return _read_csv(path, text)
     if kind not in _TEXT_FORMATS:
@@ -273,14 +275,19 @@ def _from_other(source: object) -> pl.DataFrame:
 def _spell_out(source: Any) -> Any:
     """Return a pandas table with names such as ``(0, 25]`` for intervals and periods.
 
-    ``pd.cut`` makes intervals. Rules compare values, and no rule can name an interval.
+    ``pd.cut`` makes intervals. Rules compare values, and no rule can name an interval. An index
+    with a name is a column, and words among numbers make a column of words.
     """
     if not type(source).__module__.startswith("pandas"):
         return source
+    has_index = None not in source.index.names and not {*source.index.names} & {*source.columns}
+    source = source.reset_index() if has_index else source
     table = source.copy(deep=False)
     for name, dtype in source.dtypes.items():
         values = getattr(getattr(dtype, "categories", None), "dtype", dtype)
-        if str(values).startswith(("interval", "period")):
+        kinds = set(map(type, source[name].dropna())) if str(values) == "object" else set()
+        is_mixed = str in kinds and len(kinds) > 1
+        if is_mixed or str(values).startswith(("interval", "period")):
             words = source[name].astype(object).map(str, na_action="ignore").astype(object)
             # a missing interval is no interval called nan
             table[name] = words.where(source[name].notna(), None)
@@ -313,7 +320,7 @@ def _read_path(path: Path, text: Sequence[str]) -> tuple[pl.DataFrame, tuple[str
 def _check_files(files: Sequence[Path]) -> None:
     """Refuse files that are not tables, or that misstate their size, before reading them."""
     for path in files:
-        if path.suffix.lower() not in _SUFFIXES:
+        if path.suffix.lower() not in (*_SUFFIXES, ".json"):
             raise InputError(
                 f"{path}: cannot tell the kind of file from {path.suffix!r}; {_KINDS} files are "
                 "read"
