@@ -273,10 +273,6 @@ def _list_closed(points: NDArray[Any]) -> Iterator[tuple[float, float]]:
     yield from combinations(inner, 2)
 
 
-_FIRST_DAY = 10_000_101
-"""The smallest number of a day, such as 20260501, that has eight digits."""
-
-
 @dataclass(frozen=True)
 class _WholeNumbers:
     """Conditions on a column of whole numbers."""
@@ -287,7 +283,8 @@ class _WholeNumbers:
     def __call__(self, units: UnitSet, low: float, high: float) -> Condition:
         column, name, more, less = quote(self.name), self.name, "more", "less"
         least, most = f"{low:.0f}", f"{high:.0f}"
-        if name.endswith(".day") and self.lowest >= _FIRST_DAY:
+        # eight digits, such as 20260501
+        if name.endswith(".day") and self.lowest >= 10_000_101:
             name, more, less = name.removesuffix(".day"), "later", "earlier"
             least, most = (re.sub(r"^(\d{4})(\d\d)", r"\1-\2-", day) for day in (least, most))
         if low == high:
