@@ -44,6 +44,18 @@ def test_losses_and_names_are_read_again(report: Report) -> None:
     assert read_names(record)[0] == int.from_bytes(digest, "little")
 
 
+def test_numbers_of_rows_are_not_kept() -> None:
+    frame = make_runs(n=600).filter(run="old").drop("id")
+    evidence = groundfault.Evidence.from_table(frame, outcome="error")
+    one = read_record(groundfault.audit(evidence, ledger=False))
+    assert one.names == ""
+    np.testing.assert_array_equal(read_names(one), np.arange(600))
+    members = read_slice(one, 0)
+    assert members is not None
+    in_order = np.argsort([str(place) for place in range(600)])
+    np.testing.assert_array_equal(members, frame["hard"].to_numpy()[in_order])
+
+
 def test_slices_are_the_side_of_more_failures(report: Report) -> None:
     record = read_record(report)
     hard = make_runs(n=600).filter(run="old").sort("id")["hard"].to_numpy()

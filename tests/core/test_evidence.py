@@ -155,3 +155,5 @@ def test_units_are_numbered_in_the_order_of_their_names(groups: list[str]) -> No
         assert [names[place] for place in some.unit_index] == some.frame["g"].to_list()
         assert some.unit_count == len(names)
         assert some.frame["g"][some.first_rows].to_list() == names
+        assert some.take_first(some.frame)["g"].to_list() == names
+        assert some.take_first(pl.DataFrame()).is_empty()

@@ -274,7 +274,8 @@ class UnitRecord(_Section, frozen=True, kw_only=True):
     Attributes
     ----------
     names : str
-        The first 8 bytes of the SHA-256 of each unit's name, sorted by name.
+        The first 8 bytes of the SHA-256 of each unit's name, sorted by name; empty without an id
+        column.
     losses : dict of str to str
         For each outcome the losses of the units, little-endian 4-byte floats; NaN is not scored.
     findings : dict of str to str

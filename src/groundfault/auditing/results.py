@@ -368,14 +368,15 @@ def make_record(results: AuditResults, findings: Sequence[Finding]) -> UnitRecor
     if audit.compare or results.losses.size > MAX_LOSSES:
         return None
     sides = {f.key: _encode_mask(_mark_worse_side(results, f)) for f in findings if f.confirmed}
-    names = audit.evidence.unit_names.cast(pl.Binary).to_list()
+    # numbers name other rows as soon as one is added: reports are not compared by them
+    kept = 0 if audit.evidence.roles.numbered else None
+    names = audit.evidence.unit_names[:kept].cast(pl.Binary).to_list()
     digests = b"".join([hashlib.sha256(name).digest() for name in names])
     # a mode may be a candidate that reads a fitted column
     columns = {column for mode in results.named.modes for column in mode.columns}
     fitted = [c for c in audit.library if c.fitted_column and c.fitted_column.name in columns]
     table = add_fitted_columns(audit.evidence.frame, fitted).select(sorted(columns))
-    if table.width:
-        table = table[audit.evidence.first_rows]
+    table = audit.evidence.take_first(table)
     return UnitRecord(
         names=_encode(np.frombuffer(digests, dtype="<u8")[::4]),
         losses={
@@ -388,13 +389,16 @@ def make_record(results: AuditResults, findings: Sequence[Finding]) -> UnitRecor
 
 
 def read_names(record: UnitRecord) -> NDArray[np.uint64]:
-    """Return hashes of the units' names: uint64, shape (units,).
+    """Return hashes of the units' names, or numbers if not kept: uint64, shape (units,).
 
     Raises
     ------
     InputError
         If the record is damaged.
     """
+    if not record.names:
+        losses = next(iter(record.losses.values()), "")
+        return np.arange(len(_decode(losses, 4)) // 4, dtype=np.uint64)
     return np.frombuffer(_decode(record.names, 8), dtype="<u8").astype(np.uint64)
 
 

@@ -338,6 +338,12 @@ class Evidence:
         """Return the place of each unit's first row."""
         return np.unique(self.unit_index, return_index=True)[1]
 
+    def take_first(self, table: pl.DataFrame) -> pl.DataFrame:
+        """Return each unit's first row of a table that has the rows of this evidence."""
+        # a copy takes .3 s for a million rows; polars takes no rows of no columns
+        is_whole = not table.width or bool((np.diff(self.unit_index) == 1).all())
+        return table if is_whole else table[self.first_rows]
+
     def without_clusters(self) -> Evidence:
         """Return the same rows, each example a unit of its own."""
         return replace(self, clusters=None)
