@@ -26,7 +26,6 @@ LOG_FLOOR = math.log(1e-30)
 # atoms further out weigh less than `LOG_FLOOR` together, also for skewed distributions
 _DEVIATIONS = 12.0
 _ATOMS = 48  # and so many more, for strata where the deviation is below one
-_HELD = 1 << 16  # products that are held at once: of more, the loop over rows takes no longer
 # this many tails in one process take as long without a compiler as loading and compiling; both
 # ways agree to the last bit
 _WORTH_COMPILING = 20_000
@@ -472,21 +471,22 @@ def log_tail(errors_on: int, on: Ints, errors: Ints, size: Ints) -> float:
 
 def _compute_log_tail(errors_on: int, on: list[int], errors: list[int], size: list[int]) -> float:
     """Return `tail_kernels.log_tail` without a compiler."""
-    start, mass = 0, np.ones(1)
+    start, mass, last = 0, np.ones(1), np.ones(1)
     for k, failures, units in zip(on, errors, size, strict=True):
         low, high = max(0, k + failures - units), min(k, failures)
         if low == high:
             start += low
             continue
-        first, atoms = _list_atoms(k, failures, units, low, high)
+        mass = _convolve(last, mass) if len(mass) > 1 else last
+        first, last = _list_atoms(k, failures, units, low, high)
         start += first
-        mass = _convolve(mass, atoms) if len(mass) > 1 else atoms * mass[0]
     at = errors_on - start
     if at <= 0:
         return 0.0
-    # from the far end, smallest first
-    outer = mass[at:][::-1]
-    tail = float(np.add.accumulate(outer)[-1]) if len(outer) else 0.0
+    # tails of the last stratum do for its atoms; from the far end, smallest first
+    above = np.append(np.add.accumulate(last[::-1])[::-1], 0.0)
+    needed = np.clip(at - np.arange(len(mass)), 0, len(last))
+    tail = float(np.add.accumulate((mass * above[needed])[::-1])[-1])
     return max(math.log(min(tail, 1.0)), LOG_FLOOR) if tail > 0 else LOG_FLOOR
 
 
@@ -511,16 +511,10 @@ def _list_atoms(on: int, errors: int, size: int, low: int, high: int) -> tuple[i
 
 
 def _convolve(a: Floats, b: Floats) -> Floats:
-    width = len(a) + len(b) - 1
-    if len(a) * width > _HELD:
-        out = np.zeros(width)
-        for i, weight in enumerate(a.tolist()):
-            out[i : i + len(b)] += weight * b
-        return out
-    # each row begins one place further; rows are added in turn, as the loop adds
-    rows = np.zeros((len(a), width + 1))
-    np.multiply(a[:, None], b, out=rows[:, : len(b)])
-    return np.asarray(rows.ravel()[: len(a) * width].reshape(len(a), width).sum(axis=0))
+    out = np.zeros(len(a) + len(b) - 1)
+    for i, weight in enumerate(a.tolist()):
+        out[i : i + len(b)] += weight * b
+    return out
 
 
 def log_tail_of_losses(

@@ -23,23 +23,23 @@ ATOMS = 48  # and this many beyond: a skewed tail decays by a factor a step
 def log_tail(errors_on: int, on: Ints, errors: Ints, size: Ints) -> float:
     """See `groundfault.stats.contingency.log_tail`."""
     start = 0
-    mass = np.ones(1)
+    mass, last = np.ones(1), np.ones(1)
     for h in range(len(on)):
         low = max(0, on[h] + errors[h] - size[h])
         high = min(on[h], errors[h])
         if low == high:
             start += low
             continue
-        first, atoms = _hypergeometric(on[h], errors[h], size[h], low, high)
+        mass = _convolve(last, mass) if len(mass) > 1 else last
+        first, last = _hypergeometric(on[h], errors[h], size[h], low, high)
         start += first
-        mass = _convolve(mass, atoms)
     at = errors_on - start
     if at <= 0:
         return 0.0
-    tail = 0.0
-    # from the far end, smallest first
-    for i in range(len(mass) - 1, at - 1, -1):
-        tail += mass[i]
+    # tails of the last stratum do for its atoms; from the far end, smallest first
+    above, tail = np.cumsum(last[::-1])[::-1], 0.0
+    for i in range(len(mass) - 1, max(at - len(last), -1), -1):
+        tail += mass[i] * above[max(at - i, 0)]
     return max(math.log(min(tail, 1.0)), LOG_FLOOR) if tail > 0 else LOG_FLOOR
 
 
