@@ -186,6 +186,8 @@ def test_numbers_in_names_sort_as_numbers() -> None:
     assert [one_each[i] for i in sort_names(pl.Series(one_each))] == [
         "10", "p9", "q9", "q09", "q9b", "q10",
     ]  # fmt: skip
+    numbers = ["10", "9", "09", "007"]
+    assert [numbers[i] for i in sort_names(pl.Series(numbers))] == ["007", "9", "09", "10"]
     # none, two, and one too long for 64 bits
     others = ["q", "a10-2", "a10-1", f"q{10**20}", f"q{10**20 - 1}", "q٣"]
     assert [others[i] for i in sort_names(pl.Series(others))] == [

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from groundfault.core.rules import Rule
-from groundfault.modes.condition import MIN_SUPPORT, Condition, Tier, list_conditions
+from groundfault.modes.condition import MIN_SUPPORT, Condition, Tier, _pick, list_conditions
 
 N = 240
 INF = math.inf
@@ -79,6 +79,15 @@ def test_many_whole_numbers_are_cut_at_quantiles() -> None:
     joined = [rule for rule, one in literals.items() if one.grain == 0]
     assert 20 < len(joined) < 80
     assert not any(" = " in rule for rule in literals)
+
+
+@pytest.mark.parametrize("size", [1, 2, 9, 240, 2001])
+def test_quantiles_are_those_of_numpy(size: int) -> None:
+    values = np.sort(draw(size).normal(size=size))
+    shares = np.append(np.linspace(0, 1, 65), [0.01, 0.98])
+    np.testing.assert_array_equal(
+        _pick(values, shares), np.quantile(values, shares, method="nearest")
+    )
 
 
 def test_fine_cuts_say_tails_and_ranges_and_join_less() -> None:

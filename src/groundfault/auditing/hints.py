@@ -448,6 +448,9 @@ def find_runs(evidence: Evidence, losses: NDArray[np.float64]) -> RunsTest | Non
 
 def sort_names(names: pl.Series) -> NDArray[np.intp]:
     """Return the order of names in which numbers in them sort as numbers."""
+    numbers = names.cast(pl.UInt64, strict=False)
+    if not numbers.has_nulls():
+        return np.argsort(numbers.to_numpy(), kind="stable")
     # one number each, as most names have
     parts = names.str.extract_groups(r"^(\D*)(\d{1,18})(\D*)$").struct.unnest()
     parts = parts.with_columns(pl.col("2").cast(pl.Int64, strict=False))

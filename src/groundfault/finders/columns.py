@@ -215,8 +215,8 @@ def choose_cuts(
     quantiles : sequence of float
         In (0, 1).
     """
-    # floats, since SQL compares all numbers in the same way
-    values = table.select(pl.col(c).cast(pl.Float64) for c in columns)
+    # floats, since SQL compares all numbers in the same way; sorted once for all quantiles
+    values = table.select(pl.col(c).cast(pl.Float64).sort() for c in columns)
     expressions = []
     for c in columns:
         # a cut at the largest value has no values above it

@@ -219,8 +219,7 @@ def read_number(values: pl.Series, columns: int) -> Iterator[Condition]:
     @cache
     def compare(side: Callable[..., Bools], end: float) -> Bits:
         """Pack one side of an end, which many ranges share."""
-        bits: Bits = bitset.pack(side(x, end)[None])[0]
-        return bits
+        return np.asarray(bitset.pack(side(x, end)[None])[0])
 
     seen: set[tuple[float, float]] = set()
     for grain, some in enumerate(ranges):
@@ -236,8 +235,12 @@ def _choose_points(values: NDArray[Any], levels: NDArray[Any], max_cuts: int) ->
     """Return values at which a column is cut: all of few, quantiles of many."""
     if len(levels) <= max_cuts + 2:
         return levels
-    shares = np.linspace(0, 1, max_cuts + 2)
-    return np.unique(np.quantile(values, shares, method="nearest"))
+    return np.unique(_pick(values, np.linspace(0, 1, max_cuts + 2)))
+
+
+def _pick(values: NDArray[Any], shares: NDArray[np.float64]) -> NDArray[Any]:
+    """Return the nearest quantiles of values in ascending order."""
+    return values[np.rint(shares * (len(values) - 1)).astype(np.intp)]
 
 
 def _choose_ends(
@@ -250,10 +253,10 @@ def _choose_ends(
         return levels
     tails = np.array(_TAILS)
     shares = np.concatenate([np.linspace(0, 1, 2 * most // 3 + 1), tails, 1 - tails])
-    points = [np.quantile(values, shares, method="nearest"), heavy]
-    light = values[~np.isin(values, heavy)]
-    if len(heavy) and len(light):
-        points.append(np.quantile(light, np.linspace(0, 1, most // 2 + 1), method="nearest"))
+    points = [_pick(values, shares), heavy]
+    light = values[~np.isin(values, heavy)] if len(heavy) else heavy
+    if len(light):
+        points.append(_pick(light, np.linspace(0, 1, most // 2 + 1)))
         at = np.searchsorted(levels, heavy)
         points += [levels[np.maximum(at - 1, 0)], levels[np.minimum(at + 1, len(levels) - 1)]]
     return np.unique(np.concatenate(points))

@@ -430,13 +430,12 @@ class _Search:
     def remarks(self) -> tuple[str, ...]:
         """Return sentences about rules left out of the search."""
         language = self.language(np.ones(len(self.blocks), dtype=np.bool_))
-        sentences = []
-        if self.depth >= 3 and len(language.triple_places) < len(language.coarse):
-            sentences.append(
-                "The table is large: rules of three conditions join the "
-                f"{len(language.triple_places)} plainest of {len(language.coarse)} conditions only."
-            )
-        return tuple(sentences)
+        if self.depth < 3 or len(language.triple_places) == len(language.coarse):
+            return ()
+        return (
+            "The table is large: rules of three conditions join the "
+            f"{len(language.triple_places)} plainest of {len(language.coarse)} conditions only.",
+        )
 
 
 def make_own_conditions(rules: Sequence[OwnRule]) -> list[Condition]:

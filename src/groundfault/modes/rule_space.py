@@ -316,13 +316,15 @@ class RuleLanguage:
         """Return the units that a rule matches, as one row of bits."""
         row = np.full(self.bits.shape[1], np.uint64(2**64 - 1))
         for part in rule.parts:
-            row = row & np.bitwise_or.reduce(self.bits[list(part)], axis=0)
+            row &= np.bitwise_or.reduce(self.bits[list(part)], axis=0)
         return row
 
     def masks(self, rules: Sequence[ModeRule]) -> Bits:
         """Return the units that rules match: uint64, shape (rules, words)."""
-        empty = np.zeros((0, self.bits.shape[1]), dtype=np.uint64)
-        return np.stack([self.mask(rule) for rule in rules]) if rules else empty
+        masks = np.empty((len(rules), self.bits.shape[1]), dtype=np.uint64)
+        for row, rule in zip(masks, rules, strict=True):
+            row[:] = self.mask(rule)
+        return masks
 
     def size(self, rule: ModeRule) -> float:
         """Return the reading cost of a rule: about one a condition."""
@@ -359,8 +361,7 @@ class RuleLanguage:
             values = ", ".join(constant(one.value) for one in literals)
             return f"{quote(literals[0].column)} IN ({values})"
         joined = " OR ".join(one.rule for one in literals)
-        several = len(part) > 1
-        return f"({joined})" if several else joined
+        return f"({joined})" if len(part) > 1 else joined
 
     def conditions(self, rule: ModeRule) -> tuple[str, ...]:
         """Return the parts of a rule in English."""

@@ -426,12 +426,13 @@ def fails_alike(language: RuleLanguage, strata: Strata, rule: ModeRule) -> bool:
     return bool(((pays & (losses * n > lost * units)) | (n == 0)).all())
 
 
-def _log_likelihood(units: Floats, losses: Floats) -> Floats:
-    """Return the log-likelihood of so many losses among so many units at their own rate."""
+def _log_likelihood(units: Floats, losses: Floats, rate: Floats | None = None) -> Floats:
+    """Return the log-likelihood of so many losses among so many units, by default at their own
+    rate."""
     from scipy.special import xlogy
 
     n = np.maximum(units, 1e-12)
-    rate = np.clip(losses / n, 0.0, 1.0)
+    rate = np.clip(losses / n, 0.0, 1.0) if rate is None else rate
     return np.asarray(xlogy(losses, rate) + xlogy(np.maximum(n - losses, 0), 1 - rate))
 
 
@@ -448,12 +449,8 @@ def gain_over_expected(u: Floats, k: Floats, e: Floats) -> Floats:
     u, k, e : float64 arrays, shape (rules,)
         Units, their losses, and what is expected of them.
     """
-    from scipy.special import xlogy
-
-    n = np.maximum(u, 1e-12)
-    expected = np.clip(e / n, 1e-6, 1 - 1e-6)
-    null = xlogy(k, expected) + xlogy(np.maximum(n - k, 0), 1 - expected)
-    return np.asarray(_log_likelihood(u, k) - null)
+    expected = np.clip(e / np.maximum(u, 1e-12), 1e-6, 1 - 1e-6)
+    return _log_likelihood(u, k) - _log_likelihood(u, k, expected)
 
 
 def list_narrower(language: RuleLanguage, strata: Strata, rule: ModeRule) -> Iterator[ModeRule]:
@@ -569,8 +566,9 @@ def cut_range(
         tried[side] = ends[1 - side]
         below, to = (sums[:, [ends[0]]], sums) if side else (sums, sums[:, [ends[1]]])
         units, losses, expected = np.maximum(to - below, 0)
-        worth = describe_both(strata, (units, losses, expected))
-        worth[(units < MIN_SUPPORT) | (losses <= expected)] = -np.inf
+        usable = (units >= MIN_SUPPORT) & (losses > expected)
+        worth = np.full(len(units), -np.inf)
+        worth[usable] = describe_both(strata, (units[usable], losses[usable], expected[usable]))
         # Schwarz's price is for a rate; an end is one of the levels
         worth[first[side]] += math.log(len(levels))
         ends[side] = int(worth.argmax())
