@@ -452,12 +452,10 @@ def _read_flag(values: pl.Series, present: Bools) -> Iterator[Condition]:
 
 def _read_values(values: pl.Series) -> Iterator[Condition]:
     name, words = values.name, values.cast(pl.String)
-    counts = words.drop_nulls().rename("word").value_counts().rows()
+    counts = words.drop_nulls().rename("word").value_counts()
+    # a million ids, each of few rows, would take seconds as objects
+    common = counts.filter(pl.col("count") >= MIN_SUPPORT).rows()
     # in the order of how common they are, and of their names where that is equal
-    for value, count in sorted(counts, key=lambda row: (-row[1], row[0]))[:LEVELS]:
-        if count >= MIN_SUPPORT:
-            sql = f"{quote(name)} = {constant(value)}"
-            meaning = f"{name} is {value}"
-            yield Condition(
-                name, sql, meaning, 0.0, _pack(words == value), value=value, column=name
-            )
+    for value, _ in sorted(common, key=lambda row: (-row[1], row[0]))[:LEVELS]:
+        sql, meaning = f"{quote(name)} = {constant(value)}", f"{name} is {value}"
+        yield Condition(name, sql, meaning, 0.0, _pack(words == value), value=value, column=name)

@@ -82,9 +82,9 @@ def draft_words(lists: pl.Series, most: int) -> Iterator[Draft]:
     most : int
     """
     words = lists.explode().drop_nulls()
-    counts = sorted(words.value_counts().rows(), key=lambda row: (-row[1], row[0]))
-    enough, many = MIN_TEXTS, _MOST_FREQUENT * lists.len()
-    for word in [word for word, count in counts if enough <= count <= many][:most]:
+    enough = pl.col("count").is_between(MIN_TEXTS, _MOST_FREQUENT * lists.len())
+    counts = words.value_counts().filter(enough).rows()
+    for word, _ in sorted(counts, key=lambda row: (-row[1], row[0]))[:most]:
         yield Draft("words", match_words([word]), f'has the word "{word}"', 2.0)
 
 
