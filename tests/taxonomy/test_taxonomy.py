@@ -197,7 +197,13 @@ def test_the_papers_rule_publishes_where_there_is_nothing(kind: AbilityWorld) ->
     taxonomy = fit(matrix, settings)
     assert taxonomy.by_the_papers_rule == len(taxonomy.published) > 1
     assert "By the paper's rule" in taxonomy.published[0].reason
-    assert not fit(matrix, replace(settings, publication="worlds")).published
+    strict = fit(matrix, replace(settings, publication="worlds"))
+    assert not strict.published
+    # the page says which rule has decided
+    for one, said in ((taxonomy, "are published"), (strict, "would be published")):
+        page = markdown(make_page(one))
+        assert f"clusters {said}" in page
+        assert ("if their silhouette beats both" in page) == (one is strict)
 
 
 def test_null_worlds_are_as_varied_as_the_data() -> None:

@@ -207,16 +207,18 @@ def _tabulate_power(taxonomy: Taxonomy) -> Table | None:
 def _list_tests(taxonomy: Taxonomy) -> Iterator[Content]:
     if not taxonomy.tests:
         return
-    yield (
+    worlds = (
         "Worlds without failure modes, where models have one ability each or fail independently, "
-        "go through the same procedure. Clusters are published if their silhouette beats both at "
-        f"{taxonomy.settings.level:g}."
+        "go through the same procedure."
     )
+    decides = taxonomy.settings.publication == "label_fixed"
+    rule = f" Clusters are published if their silhouette beats both at {taxonomy.settings.level:g}."
+    yield worlds if decides else worlds + rule
     if "label_fixed" in taxonomy.tests:
         yield (
             "By the paper's rule, which shuffles columns under labels that stay, "
-            f"{taxonomy.by_the_papers_rule} of {len(taxonomy.clusters)} clusters would be "
-            "published. It does not rule out a common ability."
+            f"{taxonomy.by_the_papers_rule} of {len(taxonomy.clusters)} clusters "
+            f"{'are' if decides else 'would be'} published. It does not rule out a common ability."
         )
     yield tabulate(
         "Against worlds without failure modes",
