@@ -2,8 +2,8 @@
 
 Each question is asked plainly, then with one change at a time. Replies are read and compared by the
 graders that probes use. Directional tests ask pairs of questions between which the answer must
-rise, fall, change or stay. The answers of SmolLM2-135M-Instruct are recorded, so that the tables
-need no model."""
+rise, fall, change or stay. The last table is of the bank that probes begin with. The answers of
+SmolLM2-135M-Instruct are recorded, so that the tables need no model."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ from groundfault_studies.directions import (
     tabulate_directions,
 )
 from groundfault_studies.resuming import Rows, resume_parts
+from groundfault_studies.shipped_bank import list_bank_replies, tabulate_bank
 from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
 
 SOURCE = "groundfault's own questions and perturbations"
@@ -107,6 +108,7 @@ def study(
             tabulate_directions(pairs),
             _make_kind_table(rows),
             _make_mode_table(rows),
+            *([tabulate_bank(list_bank_replies())] if model is None else ()),
         ),
     )
 

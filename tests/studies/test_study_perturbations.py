@@ -11,6 +11,7 @@ from groundfault_lab.probes.expectations import read_expectations
 from groundfault_lab.probes.perturbations import AROUND, WORDINGS
 from groundfault_studies import perturbations as study_of
 from groundfault_studies.directions import PAIRS, QUICK_PAIRS, TESTS, tabulate_directions
+from groundfault_studies.shipped_bank import SIGNALS
 
 
 class Scripted:
@@ -73,7 +74,7 @@ def test_the_tables_name_the_change_that_breaks_answers() -> None:
 
 def test_recorded_answers_make_the_tables_without_a_model() -> None:
     result = study_of.study()
-    changes, directions, kinds, modes = result.tables
+    changes, directions, kinds, modes, bank = result.tables
     by_name = {row.label: row.here for row in changes.rows}
     assert {label.split(":")[0] for label in by_name} == {*WORDINGS, *AROUND}
     # a wrong answer that somebody "said at once" is the one that a small model gives
@@ -93,6 +94,13 @@ def test_recorded_answers_make_the_tables_without_a_model() -> None:
     assert lines["capital letters"]["rate"] == 1
     assert (lines["one more number"]["read"], lines["one more number"]["verdict"]) == (0, "too few")
     assert result.settings["pairs"] == len(directions.rows) * PAIRS
+    # of the bank that `probe init` writes it hardly solves a task, and a wrong answer tempts it
+    signals = {row.label: row.here for row in bank.rows}
+    assert sum(signals["all"][name] for name in SIGNALS) == signals["all"]["prompts"] == 192
+    assert signals["all"]["match"] < 10 < signals["all"]["cut"]
+    tempted = {name: signals[f"distractor: {name}"] for name in ("none", "shortcut")}
+    shares = {name: here["tempted"] / here["prompts"] for name, here in tempted.items()}
+    assert shares["shortcut"] > 2 * shares["none"]
     quick = study_of.study(quick=True).settings
     assert (quick["tasks"], quick["pairs"]) == (16, len(directions.rows) * QUICK_PAIRS)
 
