@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -267,13 +268,15 @@ def test_the_study_has_a_table_of_keys_and_two_of_ratios_for_each_budget(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(probe_policies, "BUDGETS", (6, 9))
-    result = probe_policies.study(replicates=20)
+    # shapes of tables are looked at, and no interval
+    monkeypatch.setattr(sys.modules[arena.__module__], "MIN_LANDSCAPES", 8)
+    result = probe_policies.study(replicates=8)
     *tables, overlaps = result.tables
     assert [table.title.split(":")[0] for table in tables] == ["6 queries"] * 3 + ["9 queries"] * 3
     own, shared = (np.mean(list(overlaps.rows[i].here.values())) for i in (0, 1))
     # with the same random numbers both draw mostly the same prompts: 4 in 10 against 1 in 16
     assert own < 0.15 < 0.3 < shared
-    assert "over 20 landscapes" in result.tables[0].note
+    assert "over 8 landscapes" in result.tables[0].note
     for table, policies in zip(
         tables, itertools.cycle((len(POLICIES), len(POLICIES) - 1, len(POLICIES) - 1))
     ):

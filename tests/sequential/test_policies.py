@@ -48,7 +48,7 @@ def run(pool, policy, **settings):
 # grader needs grades: tests/sequential/test_grader_policy.py
 @pytest.mark.parametrize("name", [*NAMES[:-1], "adaptive:paper"])
 def test_every_policy_is_predictable_and_resumes_to_the_last_bit(name):
-    check_policy(name, rounds=5)
+    check_policy(name, rounds=4)
 
 
 @dataclass(frozen=True)
