@@ -66,7 +66,8 @@ def _draft_case() -> Iterator[Draft]:
     yield Draft("case", match(r"^\W*\p{Ll}"), "begins with a small letter")
     yield Draft("case", match(r"\b\p{Lu}{3,}\b"), "has a word in capitals")
     for name in _SCRIPTS:
-        yield Draft("script", match(rf"\p{{{name}}}"), f"has {name} letters")
+        letters = match(rf"\p{{{name}}}", needs=r"[^\x00-\x7F]")
+        yield Draft("script", letters, f"has {name} letters")
     yield Draft("script", match(r"[^\x00-\x7F]"), "has a character beyond ASCII")
 
 
