@@ -193,7 +193,7 @@ def _sum(
     again."""
     losses, runs, rates = strata.losses, strata.layout.runs, strata.rates
     known = support is not None and len(rates) == 1 and bool(strata.new.all())
-    words = (strata.inside, losses.planes, losses.scale, runs, rates[:0] if known else rates)
+    words = (strata.new_bits, losses.planes, losses.scale, runs, rates[:0] if known else rates)
     sums: Floats = sum_pairs(a, b, *words, upper=upper)
     if known:
         sums[0], sums[2] = support, rates[0] * support
@@ -253,7 +253,7 @@ def _search_triples(bars: Bars, strata: Strata, best_pair: float) -> Iterator[Mo
         language.triple_pairs & (most > _HOPELESS * best_pair),
         language.triple_support,
         MIN_SUPPORT,
-        strata.inside,
+        strata.new_bits,
         losses.planes,
         losses.scale,
         strata.layout.runs,
@@ -400,7 +400,7 @@ def describe_both(strata: Strata, inside: tuple[Floats, Floats, Floats]) -> Floa
     inside : tuple of float64 arrays, shape (rules,)
         Units of each rule, their losses, and what is expected of them.
     """
-    whole = strata.count_new(strata.inside[None])
+    whole = strata.count_new(strata.new_bits[None])
     outside = (np.maximum(all_of - part, 0) for all_of, part in zip(whole, inside, strict=True))
     return gain_over_expected(*inside) + gain_over_expected(*outside) - _price(whole[0])
 
@@ -422,7 +422,7 @@ def fails_alike(language: RuleLanguage, strata: Strata, rule: ModeRule) -> bool:
     if units.min() < 1 or ((losses - expected) < EVEN * mean * units).any():
         return False
     n, lost, _ = strata.count_new(rows & ~context)
-    pays = split_gain(units, losses, n, lost) > _price(strata.count_new(strata.inside[None])[0])
+    pays = split_gain(units, losses, n, lost) > _price(strata.count_new(strata.new_bits[None])[0])
     return bool(((pays & (losses * n > lost * units)) | (n == 0)).all())
 
 

@@ -81,6 +81,12 @@ class Selection:
         Gets each pass of the search; a list that is short ends before the last.
     place, outcomes : int
         Which outcome it is, from 0, and of how many.
+
+    Notes
+    -----
+    Every rule of the language is paid for, so that no choice of rules breaks the marginal claim.
+    The conditional claims, and those of parts, take the modes before as fixed. They were chosen on
+    the same units, and only simulations show that the level holds.
     """
 
     def __init__(
@@ -228,7 +234,7 @@ class Selection:
     def _stands(self, strata: Strata, mode: Listed) -> bool:
         """Return whether a mode adds to those listed before it."""
         # one that covers nothing new tells a reader nothing, however well it stands
-        adds = bitset.count((mode.mask & strata.inside)[None])[0] >= MIN_SUPPORT
+        adds = bitset.count((mode.mask & strata.new_bits)[None])[0] >= MIN_SUPPORT
         return bool(adds) and self._adjust(strata, mode) <= self.bars.log_level
 
     def _next_inside(self, strata: Strata, bar: float) -> Listed | None:
@@ -368,7 +374,7 @@ class Selection:
                 p
                 for p in proposals
                 if p.rule.kind == "own"
-                and compute_overlaps(p.mask & strata.inside, said & strata.inside).max()
+                and compute_overlaps(p.mask & strata.new_bits, said & strata.new_bits).max()
                 >= _SAME_UNITS
             ),
             None,
@@ -406,7 +412,7 @@ class Selection:
         waiting = [modes[i] for i in order]
         while waiting:
             strata = self._strata(ordered)
-            new = np.stack([mode.mask for mode in waiting]) & strata.inside
+            new = np.stack([mode.mask for mode in waiting]) & strata.new_bits
             # what a larger one waits for is left to it, if that can be
             shared = [bool((new[i] & np.bitwise_or.reduce(new[:i])).any()) for i in range(len(new))]
             turns = np.argsort(shared, kind="stable")

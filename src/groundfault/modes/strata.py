@@ -200,6 +200,22 @@ class Strata:
     losses : Losses
     masks : sequence of uint64 arrays, shape (words,)
         Units of the modes listed so far, in order.
+
+    Attributes
+    ----------
+    new : bool array, shape (units,)
+        Units that no listed mode matches; ``new_bits`` has the same as bits.
+    home, expected : int64 and float64 arrays, shape (units,)
+        Stratum of each unit, and the mean loss in it.
+    size, total : int64 and float64 arrays, shape (strata,)
+        Units of each stratum, and their losses.
+    rates : float64 array, shape (runs,)
+        Mean loss of the new units of each stratum of the layout.
+
+    Notes
+    -----
+    A test within strata is exact for modes fixed beforehand, if units of a stratum are exchangeable
+    where the rule adds nothing to the modes. The search chose them on the same units.
     """
 
     def __init__(self, layout: Layout, losses: Losses, masks: Sequence[Bits] = ()) -> None:
@@ -220,7 +236,7 @@ class Strata:
         rate = self.total / self.size
         self.expected = rate[self.home]
         # new units have one expectation for each stratum of the layout
-        self.inside = self.layout.pack(self.new[None])[0]
+        self.new_bits = self.layout.pack(self.new[None])[0]
         self.rates = np.zeros(len(self.layout.runs) - 1)
         self.rates[self.layout.strata[self.new]] = self.expected[self.new]
 
@@ -322,7 +338,7 @@ class Strata:
 
     def compute_new_overlaps(self, mask: Bits, masks: Sequence[Bits]) -> Floats:
         """Return Jaccard of one rule with many, among the units that no listed mode covers."""
-        return compute_overlaps(mask & self.inside, np.stack(masks) & self.inside)
+        return compute_overlaps(mask & self.new_bits, np.stack(masks) & self.new_bits)
 
     def assume_worst(self, mask: Bits, tested: Bools) -> Bits:
         """Return a rule's units as if all units against it had lost their values.
@@ -353,7 +369,7 @@ class Strata:
         """Return new units of each rule, their losses, and their expected losses."""
         units, losses, expected = sum_rows(
             masks,
-            self.inside,
+            self.new_bits,
             self.losses.planes,
             self.losses.scale,
             self.layout.runs,
