@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -129,12 +130,8 @@ class NullDistributions:
             lookup = np.bincount(after, minlength=cells + 2).cumsum().astype(np.uint32)
             levels = (np.append(thresholds, np.inf), lookup, scale)
             which = EFFECTS.index(effect)
-            share_rows(
-                lambda first, step: null_kernels.pool(
-                    which, *self._arrays(), weights, *levels, hist, first, step
-                ),
-                null_kernels.CHUNKS,
-            )
+            arrays = (which, *self._arrays(), weights, *levels, hist)
+            share_rows(partial(null_kernels.pool, *arrays), null_kernels.CHUNKS)
         hist = hist[:, 1:]
         tail: Floats = hist.sum(axis=0)[::-1].cumsum()[::-1]
         return tail
@@ -175,12 +172,8 @@ class NullDistributions:
         from groundfault.stats.row_threads import share_rows
 
         tails = np.empty(len(which))
-        share_rows(
-            lambda first, step: sum_tails(
-                side, which, on_sum, *self._arrays()[:-1], tails, first, step
-            ),
-            len(which),
-        )
+        arrays = (side, which, on_sum, *self._arrays()[:-1], tails)
+        share_rows(partial(sum_tails, *arrays), len(which))
         return tails
 
     def _tail_of(self, side: float, u: np.intp, on_sum: float) -> float:
@@ -223,12 +216,8 @@ class NullDistributions:
 
         towards = direction.astype(np.float64)
         ratios = np.zeros(len(which))
-        share_rows(
-            lambda first, step: sum_tilted(
-                which, on_sum, towards, log_odds, *arrays, ratios, first, step
-            ),
-            len(which),
-        )
+        of_each = (which, on_sum, towards, log_odds, *arrays, ratios)
+        share_rows(partial(sum_tilted, *of_each), len(which))
         return ratios
 
     def _arrays(
@@ -297,10 +286,7 @@ def from_errors(tables: ContingencyTables, *, pooled: bool) -> NullDistributions
         from groundfault.stats.null_kernels import fill_hypergeometric
         from groundfault.stats.row_threads import share_rows
 
-        share_rows(
-            lambda first, step: fill_hypergeometric(n, on, total, low, offset, pmf, first, step),
-            len(n),
-        )
+        share_rows(partial(fill_hypergeometric, n, on, total, low, offset, pmf), len(n))
     return _assemble(tables, low.astype(np.float64), np.ones(len(n)), offset, pmf)
 
 
