@@ -74,7 +74,7 @@ REFUSED: dict[str, tuple[bytes | Callable[[Path], None], str]] = {
     "open_quote.csv": (PLAIN.replace(b"q0", b'"q0'), "cannot be read as a table of kind csv"),
     "columns.csv": (b",".join(b"c%d" % i for i in range(20_000)) + b"\n", "has no"),
     "twice.csv": (csv(lambda i: i, "id,id,error\n"), "has two columns named 'id'"),
-    "ragged.csv": (PLAIN + b"q98,1,0,5\n", "more columns than its first"),
+    "ragged.csv": (PLAIN + b"q98,1,0,5\n", "more columns than its first; delete"),
     "head.csv": (HEAD.encode(), "has no rows"),
     "accent_twice.csv": (
         b"id,error\n" + "\u00e9,0\ne\u0301,1\n\u00e9,1\n".encode(),

@@ -116,7 +116,7 @@ def hints(
 
 def test_what_predicts_most_of_the_outcome_is_asked_about_first() -> None:
     first = hints()[0]
-    assert first.startswith("flag: this rule predicts 87% of the rarer outcome")
+    assert first.startswith("a rule predicts 87% of the rarer outcome")
     assert first.endswith(
         "If 'flag' existed before the answer, add --allow-leakage flag; if not, --post-outcome flag"
     )

@@ -96,10 +96,13 @@ def test_it_is_short_for_one_model_and_for_ten(models: int) -> None:
 
 def test_cells_of_many_models_have_colours_and_what_differs_between_answers_a_reason() -> None:
     table = make_table(2).with_columns(response_length=pl.int_range(pl.len()))
+    first = pl.col("model") == pl.col("model").first()
+    table = table.with_columns(pl.when(first).then(pl.lit("web")).alias("origin"))
     with pytest.warns(UserWarning, match="1 is a pass"):
         evidence = Evidence.from_table(table, id="id", model="model", outcome="outcome")
     report = groundfault.audit(evidence, ledger=False)
     assert report.unused["they differ between the answers to one example"] == ("response_length",)
+    assert report.unused["not every version has them"] == ("origin",)
     page = make_page(report)
     assert html(page).count('class="number above"') == 2
     console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="standard")

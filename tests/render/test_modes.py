@@ -550,6 +550,14 @@ def test_doses_are_drawn_with_the_part_inside_marked() -> None:
     assert "var(--bad" in figure.svg
     assert "var(--rest" in figure.svg
     assert draw_doses(make_mode(), "mode-1") == ()
+    for column, low, high, label in (
+        ("sent.day", 20260501, 20260630, "2026-05-01–2026-06-30"),
+        ("tokens", 12_345, 12_349, "12345–12349"),
+        ("share", 0.12345, 0.12346, "0.1235"),
+    ):
+        point = DosePoint(column=column, low=low, high=high, n=10, errors=1)
+        (figure,) = draw_doses(make_mode(2, doses=(point,)), "mode-1")
+        assert figure.alt == f"Failure rate by {column}: 10% of 10 at {label}."
 
 
 def test_words_that_a_rule_names_are_highlighted() -> None:

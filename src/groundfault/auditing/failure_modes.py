@@ -260,16 +260,27 @@ def choose_columns(audit: PreparedAudit) -> tuple[list[str], dict[str, tuple[str
     idle = [c.name for c in columns if c.name not in used]
     odd = [name for name in idle if not any(part.startswith(f"{name}.") for part in used)]
     by_name = [name for name in later if name not in audit.leaks]
+    lacking = _list_lacking(audit)
     reasons = {
         f"they say what happened while an agent ran, {_BY_NAME}": during,
         f"they hold or describe the model's answer, {_BY_NAME}": measured,
         f"they predict over {LEAK:.0%} of the rarer outcome": _without(later, by_name),
         f"they say how an answer was scored, {_BY_NAME}": by_name,
-        "they differ between the answers to one example": evidence.differing,
+        "not every version has them": lacking,
+        "they differ between the answers to one example": _without(evidence.differing, lacking),
         NEVER_REPEATS: [name for name in odd if frame[name].dtype.is_numeric()],
         UNNAMED: [name for name in odd if not frame[name].dtype.is_numeric()],
     }
     return used, {reason: tuple(columns) for reason, columns in reasons.items() if columns}
+
+
+def _list_lacking(audit: PreparedAudit) -> list[str]:
+    """Return columns that differ within an example because a model's rows have no value at all."""
+    evidence = audit.evidence
+    if not (model := evidence.roles.model):
+        return []
+    counts = evidence.frame.group_by(model).agg(pl.col(evidence.differing).count())
+    return [name for name in evidence.differing if counts[name].min() == 0]
 
 
 def _is_usable(column: Column, values: pl.Series, share: float) -> bool:

@@ -88,7 +88,7 @@ def _about_no_columns(results: AuditResults) -> Iterator[str]:
     if not results.audit.evidence.attributes:
         yield (
             "no column describes the examples, so no rule could be tested: add columns to the "
-            "table, such as the topic of each question"
+            "table, or to that of each version, such as the topic of each question"
         )
 
 
@@ -237,9 +237,9 @@ def _about_suspects(results: AuditResults) -> Iterator[str]:
                 one: " ".join(f"{one} {quote(c)}" for c in columns) for one in (_KNOWN, _LATER)
             }
             yield (
-                f"{meanings[rule]}: this rule {describe_share(share)}, as a column does that was "
-                f"made from the score. If {_quote_names(columns)} existed before the answer, add "
-                f"{flags[_KNOWN]}; if not, {flags[_LATER]}"
+                f"a rule {describe_share(share)}, as a column does that was made from the score: "
+                f"{meanings[rule].rstrip('.')}. If {_quote_names(columns)} existed before the "
+                f"answer, add {flags[_KNOWN]}; if not, {flags[_LATER]}"
             )
 
 

@@ -19,8 +19,8 @@ from groundfault.errors import InputError
 _TABLES: dict[str, dict[str, Any]] = tomllib.loads(read_beside(__file__, "column_names.toml"))
 _WORDS = {name: frozenset(words.split()) for name, words in _TABLES["words"].items()}
 ANSWERS, PROMPTS, OUTCOMES = (_WORDS[name] for name in ("answers", "prompts", "outcomes"))
-_KEYS, _GRADES, _PASS, _FAIL, _NOT, _BESIDE, _CLEAR = (
-    _WORDS[name] for name in ("keys", "grades", "pass", "fail", "not", "beside", "clear")
+_KEYS, _GRADES, _REMARKS, _GRADERS, _PASS, _FAIL, _NOT, _BESIDE, _CLEAR = (
+    _WORDS[name] for name in "keys grades remarks graders pass fail not beside clear".split()
 )
 _MEASURED, _DURING = (
     re.compile("".join(_TABLES["patterns"][name])) for name in ("measured", "during")
@@ -139,8 +139,12 @@ def names_outcome(column: str) -> bool:
     --------
     >>> [names_outcome(name) for name in ("passed", "judge_score", "feedback", "error_in_prompt")]
     [True, True, True, False]
+    >>> [names_outcome(name) for name in ("judge_comment", "comment", "judge_name")]
+    [True, False, False]
     """
     words = split_words(column)
+    if words and words[-1] in _REMARKS and _GRADERS & set(words):
+        return True
     core = [word for word in words if word not in _BESIDE]
     if not core:
         return False

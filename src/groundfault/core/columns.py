@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -190,6 +191,13 @@ def tell_value(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(tell_value, value))
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+def tell_number(column: str, value: float) -> str:
+    """Write a whole number; of the days of a date, such as ``sent.day``, as 2026-05-01."""
+    digits = f"{value:.0f}"
+    is_day = column.endswith(".day") and re.fullmatch(r"\d{8}", digits)
+    return f"{digits[:4]}-{digits[4:6]}-{digits[6:]}" if is_day else digits
 
 
 def profile(table: pl.DataFrame, max_levels: int = LEVELS) -> tuple[Column, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from polars import selectors
 
 from groundfault.base.arrays import Bools, Floats
-from groundfault.core.columns import LEVELS, Column, Kind, flag_rule, profile
+from groundfault.core.columns import LEVELS, Column, Kind, flag_rule, profile, tell_number
 from groundfault.core.rules import literal as constant, quote
 from groundfault.modes.text_attributes import read_text_conditions
 from groundfault.stats import bits as bitset
@@ -285,11 +284,9 @@ class _WholeNumbers:
 
     def __call__(self, units: UnitSet, low: float, high: float) -> Condition:
         column, name, more, less = quote(self.name), self.name, "more", "less"
-        least, most = f"{low:.0f}", f"{high:.0f}"
-        # eight digits, such as 20260501
-        if name.endswith(".day") and self.lowest >= 10_000_101:
+        least, most = (tell_number(name, end) for end in (low, high))
+        if "-" in f"{least[1:]}{most[1:]}":
             name, more, less = name.removesuffix(".day"), "later", "earlier"
-            least, most = (re.sub(r"^(\d{4})(\d\d)", r"\1-\2-", day) for day in (least, most))
         if low == high:
             cost = 0.0 if low == self.lowest else 0.5
             rule, words = f"{column} = {low:.0f}", f"is {least}"

@@ -346,8 +346,8 @@ def _read_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
         what = f"cannot be read as a table of kind {path.suffix[1:]}: {first_line(error)}"
         if "more fields than" in what:
             what = (
-                "has a line with more columns than its first; delete the lines above the header, "
-                "or put texts with commas into quotes"
+                "cannot be read as a table: a line has more columns than its first; delete the "
+                "lines above the header, or put texts with commas into quotes"
             )
         if re.search("utf-?8", first_line(error), re.IGNORECASE):
             what = (

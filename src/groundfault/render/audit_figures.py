@@ -9,6 +9,7 @@ from textwrap import fill
 import polars as pl
 
 from groundfault.auditing.report import Report
+from groundfault.core.columns import tell_number
 from groundfault.core.finding import Finding, Verdict
 from groundfault.core.rules import Rule
 from groundfault.errors import GroundfaultError, attempt
@@ -323,9 +324,12 @@ def draw_bars(bars: Sequence[DoseBar], name: str, title: str, caption: str) -> F
 
 def name_range(point: DosePoint) -> str:
     """Name a value, or a range of values, as short as they can be told apart."""
-    if point.low == point.high:
-        return f"{point.low:.4g}"
-    return f"{point.low:.4g}–{point.high:.4g}"
+    # from 10,000 on, four digits would not tell the ends apart
+    told = (
+        tell_number(point.column, end) if 1e4 <= abs(end) < 1e9 else f"{end:.4g}"
+        for end in (point.low, point.high)
+    )
+    return "–".join(dict.fromkeys(told))
 
 
 def _find_inside(mode: Mode, points: list[DosePoint]) -> list[bool]:
