@@ -100,11 +100,15 @@ _LARGEST = 1e300
 
 def assemble(results: AuditResults) -> Report:
     """Make the report of an audit."""
-    data = _make_data(results, make_findings(results))
+    audit = results.audit
+    named = audit.named if isinstance(audit, CountedAudit) else audit.evidence
+    data = _make_data(results, make_findings(results, named.roles.unit), named)
     return Report.of(data, results.audit.library, results.witness)
 
 
-def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportData:
+def _make_data(
+    results: AuditResults, findings: tuple[Finding, ...], named: Evidence | LazyEvidence
+) -> ReportData:
     audit, full, opening = results.audit, results.full, results.opening
     failed, no_lifts = audit.failures, dict[float, float | None]()
     lifts = attempt(failed, "the power", no_lifts, _detectable_lifts, results)
@@ -117,7 +121,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         n_discovery=len(results.discovery),
         n_holdout=len(results.holdout) if results.holdout else 0,
         rows=sum(results.statuses.values()),
-        unit=audit.unit,
+        unit=named.roles.unit,
         outcomes=tuple(audit.outcomes),
         error_rate=number_or_none(full.describe_losses()[0]),
         statuses=dict(results.statuses),
@@ -145,7 +149,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
             usual_lift,
             detectable.USUAL_PREVALENCE,
             sum(f.confirmed for f in findings) + len(results.named.modes),
-            "" if lifts else _say_why_unknown(results),
+            "" if lifts else _say_why_unknown(results, named.roles.unit),
             [one.column for one in results.named.deciding],
             uniform,
             is_graded=results.is_graded,
@@ -161,7 +165,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         doubts=len(doubts),
         examples=attempt(failed, "the examples of findings", {}, _pick_examples, results, findings),
         hashes=results.hashes,
-        manifest=_make_manifest(audit, audit.named),
+        manifest=_make_manifest(audit, named),
         deciding=None if audit.compare else results.named.deciding,
         modes=results.named.modes,
         mode_search=results.named.search,
@@ -343,12 +347,12 @@ def _pick_units(results: AuditResults, finding: Finding) -> tuple[str, ...]:
     return tuple(str(audit.evidence.unit_names[int(i)]) for i in units)
 
 
-def _say_why_unknown(results: AuditResults) -> str:
+def _say_why_unknown(results: AuditResults, unit: str) -> str:
     """Return the reason that an audit does not state detectable lifts."""
     if not len(results.ruling.hypotheses):
         codes = Counter(codes[0] for codes in results.ruling.reasons if codes)
         why = "".join(
-            f" ({n} of {codes.total()}: {messages.explain_code(code, results.audit.unit)})"
+            f" ({n} of {codes.total()}: {messages.explain_code(code, unit)})"
             for code, n in codes.most_common(1)
         )
         return f"no candidate could be tested{why}"

@@ -200,7 +200,7 @@ def check(
         ),
         statuses={str(status): n for status, n in audit.evidence.status_counts.items()},
         columns=audit.stages,
-        unit=audit.unit,
+        unit=audit.evidence.roles.unit,
     )
     return Check(prospects, summary, audit.library)
 
@@ -222,7 +222,7 @@ def _make_prospect(
         audit.outcomes[outcome],
         *support,
         not codes,
-        _reason(codes, lift, audit.unit),
+        _reason(codes, lift, audit.evidence.roles.unit),
         None if lift is None or np.isnan(lift) else lift,
     )
 

@@ -33,7 +33,7 @@ _ORDER = {verdict: place for place, verdict in enumerate(Verdict)}
 Cells = dict[str, list[Cell] | None]
 
 
-def make_findings(results: AuditResults) -> tuple[Finding, ...]:
+def make_findings(results: AuditResults, unit: str) -> tuple[Finding, ...]:
     """Return all findings: by verdict, then by size of discovery lift."""
     audit, ruling = results.audit, results.ruling
     confirmed = [h for h, v in enumerate(ruling.verdicts) if v is Verdict.CONFIRMED]
@@ -44,7 +44,7 @@ def make_findings(results: AuditResults) -> tuple[Finding, ...]:
     cells = make_cells(results)
     estimates = make_estimates(results, cells["holdout"] or cells["full"] or [])
     findings = [
-        _make_finding(results, h, cells, representatives, estimates.get(h))
+        _make_finding(results, unit, h, cells, representatives, estimates.get(h))
         for h in range(len(ruling.verdicts))
     ]
     if audit.compare:
@@ -58,6 +58,7 @@ def make_findings(results: AuditResults) -> tuple[Finding, ...]:
 
 def _make_finding(
     results: AuditResults,
+    unit: str,
     h: int,
     cells: Cells,
     representatives: dict[int, int],
@@ -83,7 +84,7 @@ def _make_finding(
         candidate.source,
         audit.outcomes[o],
         verdict,
-        messages.write_reason(verdict, ruling.reasons[h], audit.judge, audit.unit),
+        messages.write_reason(verdict, ruling.reasons[h], audit.judge, unit),
         "",
         discovery,
         holdout,

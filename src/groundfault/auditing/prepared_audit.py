@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import polars as pl
@@ -104,13 +104,6 @@ class PreparedAudit:
     def source(self) -> Evidence | LazyEvidence:
         """Return the audited evidence, whose hashes are in the report."""
         return self.evidence
-
-    named = source  # the table that was named, with its own roles
-
-    @property
-    def unit(self) -> Literal["example", "group"]:
-        """Return what is counted: an example, or a group of them."""
-        return "group" if self.named.roles.group else "example"
 
     @cached_property
     def has_holdout(self) -> bool:

@@ -260,7 +260,7 @@ class Evidence:
         return self.frame.height
 
     def __repr__(self) -> str:
-        unit, rate = "group" if self.roles.group else "example", self.loss.mean()
+        unit, rate = self.roles.unit, self.loss.mean()
         parts = [f"{self.unit_count:,} {unit}s", f"{len(self):,} rows"]
         parts += [f"{len(self.models):,} models"] if len(self.models) > 1 else []
         parts.append(f"failure rate {rate:.0%}" if isinstance(rate, float) else "none scored")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -106,6 +106,11 @@ class Roles:
     scale: tuple[float, float] | None = None
     passes: tuple[str, ...] = ()
     during: tuple[str, ...] = ()
+
+    @property
+    def unit(self) -> Literal["example", "group"]:
+        """Return what is counted: an example, or a group of them."""
+        return "group" if self.group else "example"
 
     @property
     def trusted(self) -> frozenset[str]:
