@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
@@ -37,6 +39,24 @@ def test_rows_by_the_condition_that_keeps_them_out(rule: str, places: list[list[
     assert [miss.places.tolist() for miss in misses] == places
     together = np.sum([miss.mask for miss in misses], axis=0)
     assert (together == find_near(rule, TABLE)).all()
+
+
+def test_a_plain_condition_is_measured_as_the_parser_measures_it() -> None:
+    for plain in (
+        "n > 4",
+        "n <= -1.5",
+        "x BETWEEN -1 AND 4",
+        "NOT n > 4",
+        "n = 4",
+        "LENGTH(text) > 3",
+    ):
+        # a sum of one column is not plain, and means the same
+        other = re.sub(r"\b([nx])\b", r"(\1 + 0)", plain).replace("text", "LOWER(text)")
+        for one, two in zip(
+            find_near_misses(plain, TABLE), find_near_misses(other, TABLE), strict=True
+        ):
+            assert one.places.tolist() == two.places.tolist()
+            assert (one.distance is None) == (two.distance is None)
 
 
 def test_what_cannot_be_read_is_a_rule_error() -> None:

@@ -17,11 +17,47 @@ from groundfault.sequential import (
 )
 from groundfault.sequential.answers import replay
 from groundfault.sequential.bets import Bet
-from groundfault.sequential.two_null_test import ModelWealth, share_of
+from groundfault.sequential.two_null_test import (
+    EProcessPair,
+    ModelWealth,
+    ScoredCase,
+    TwoNullTest,
+    share_of,
+    update_each,
+)
 
 Q = 0.85
 BET = Bet("lr", alternative=0.5)
 UI = Bet("lr-ui", grid=(0.1, 0.5, 0.8), eta=0.3)
+
+
+def bet(wealth: ModelWealth, group: str | None, score: float, threshold: float = Q) -> ModelWealth:
+    case = ScoredCase(score, EProcessPair(threshold, threshold), False, group)
+    return TwoNullTest(wealth, EProcess.begin(BET)).update(case).model
+
+
+@pytest.mark.parametrize("bets", [None, "agrapa", ("sr-lr-ui", "group-lr-mix", "joint-lr")])
+@pytest.mark.parametrize("prior", [None, {"a": 0.5}])
+def test_tests_side_by_side_go_on_as_alone(bets, prior):
+    rng = np.random.default_rng(0)
+    plans = [SequentialPlan(threshold=Q, bet=bets, burn_in=m, prior=prior) for m in (3, 9)]
+    alone = together = [
+        TwoNullTest.begin(plan, 3, rng.random(i)) for i in range(4) for plan in plans
+    ]
+    for _ in range(20):
+        levels = rng.choice([Q, 0.9, 1.2], size=(len(alone), 2), p=(0.9, 0.08, 0.02))
+        cases = [
+            ScoredCase(
+                rng.choice([0.0, 1.0, 0.3, None]), EProcessPair(*pair), rng.random() < 0.7, g
+            )
+            for pair, g in zip(
+                levels.tolist(), rng.choice(["a", "b", None], len(alone)), strict=True
+            )
+        ]
+        together = update_each(list(zip(together, cases, strict=True)))
+        alone = [test.update(case) for test, case in zip(alone, cases, strict=True)]
+    logs = [[test.log_e for test in tests] for tests in (together, alone)]
+    np.testing.assert_allclose(*logs, rtol=1e-12)
 
 
 @pytest.mark.parametrize("groups", [1, 2, 3, 26, 500])
@@ -36,16 +72,16 @@ def test_one_group_is_the_plain_e_process():
     wealth, plain = ModelWealth.begin([], [UI], 1), EProcess.begin(UI)
     assert wealth.log_e == 0
     for score in (0, 1, 0, 0, 1):
-        wealth, plain = wealth.update("a", score, Q, None), plain.update(score, Q)
+        wealth, plain = bet(wealth, "a", score), plain.update(score, Q)
     assert wealth.log_e == pytest.approx(plain.log_e[0])
 
 
 def test_sound_groups_cost_a_failing_one_nothing_but_its_share():
     wealth = ModelWealth.begin([], [BET], 10)
     for _ in range(50):
-        wealth = wealth.update("sound", 1, Q, None)
+        wealth = bet(wealth, "sound", 1)
     for _ in range(5):
-        wealth = wealth.update("failing", 0, Q, None)
+        wealth = bet(wealth, "failing", 0)
     failures = EProcess.begin(BET)
     for _ in range(5):
         failures = failures.update(0, Q)
@@ -58,9 +94,9 @@ def test_sound_groups_cost_a_failing_one_nothing_but_its_share():
 
 
 def test_bets_of_both_kinds_are_averaged():
-    wealth = ModelWealth.begin([BET], [UI], 2).update("a", 0, Q, None)
+    wealth = bet(ModelWealth.begin([BET], [UI], 2), "a", 0)
     only = [
-        ModelWealth.begin(alike, by_group, 2).update("a", 0, Q, None).log_e
+        bet(ModelWealth.begin(alike, by_group, 2), "a", 0).log_e
         for alike, by_group in (([BET], []), ([], [UI]))
     ]
     assert np.exp(wealth.log_e) == pytest.approx(np.exp(only).mean())
@@ -72,20 +108,20 @@ def test_groups_that_fail_together_refute_jointly():
     apart, joint = ModelWealth.begin([], [BET], 10), ModelWealth.begin([], [], 10, [BET])
     for group in "abcd":
         for score in (0, 0):
-            apart = apart.update(group, score, Q, None)
-            joint = joint.update(group, score, Q, None)
+            apart = bet(apart, group, score)
+            joint = bet(joint, group, score)
     alone = EProcess.begin(BET).update(0, Q).update(0, Q).log_e[0]
     assert joint.log_e == pytest.approx(4 * np.log((1 + np.exp(alone)) / 2))
     assert joint.log_e > np.log(20) > apart.log_e
     after = joint
     for _ in range(50):
-        after = after.update("sound", 1, Q, None)
+        after = bet(after, "sound", 1)
     assert after.log_e >= joint.log_e - np.log(2)
 
 
 def test_what_is_impossible_refutes_jointly_too():
-    wealth = ModelWealth.begin([], [], 3, [UI]).update("a", 1, Q, None)
-    assert wealth.update("b", 0, 1.5, None).log_e == np.inf
+    wealth = bet(ModelWealth.begin([], [], 3, [UI]), "a", 1)
+    assert bet(wealth, "b", 0, 1.5).log_e == np.inf
 
 
 @pytest.mark.parametrize(
@@ -101,7 +137,7 @@ def test_no_auditor_expects_more_than_one(kinds):
             return now
         by_choice = []
         for group in ("a", "b", None):
-            after = [best(wealth.update(group, score, Q, None), rounds - 1) for score in (0, 1)]
+            after = [best(bet(wealth, group, score), rounds - 1) for score in (0, 1)]
             by_choice.append((1 - Q) * after[0] + Q * after[1])
         return max(now, *by_choice)
 
@@ -112,9 +148,9 @@ def test_no_auditor_expects_more_than_one(kinds):
 def test_the_order_of_the_first_bets_is_kept():
     wealth = ModelWealth.begin([], [BET], 3)
     for group in ("b", "a", "b", None, "a"):
-        wealth = wealth.update(group, 1, Q, None)
-    assert [name for name, _ in wealth.parts[0].by_group] == ["b", "a", None]
-    assert [process.steps for _, process in wealth.parts[0].by_group] == [2, 2, 1]
+        wealth = bet(wealth, group, 1)
+    assert list(wealth.parts[0].by_group) == ["b", "a", None]
+    assert [process.steps for process in wealth.parts[0].by_group.values()] == [2, 2, 1]
 
 
 def test_it_is_the_default_where_groups_are_named():
@@ -200,7 +236,7 @@ def test_a_wrong_prior_costs_at_most_half_of_the_wealth():
     wrong = ModelWealth.begin([], [BET], 10, prior={"sound": [BET]})
     alone = ModelWealth.begin([], [BET], 10)
     for group, score in [("sound", 1)] * 50 + [("failing", 0)] * 9:
-        wrong, alone = (w.update(group, score, Q, None) for w in (wrong, alone))
+        wrong, alone = (bet(w, group, score) for w in (wrong, alone))
     assert wrong.log_e >= alone.log_e - np.log(2)
 
 

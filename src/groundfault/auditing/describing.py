@@ -15,7 +15,7 @@ from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.run_texts import RunTexts
 from groundfault.base.arrays import Bools, Places
 from groundfault.base.long_work import Progress, listener, stream
-from groundfault.core.candidate import Candidate, Library, unique_names
+from groundfault.core.candidate import DESCRIBED, Candidate, Library, unique_names
 from groundfault.core.columns import match_attributes
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
@@ -23,7 +23,6 @@ from groundfault.core.rules import quote
 from groundfault.descriptions.annotating import (
     MISSING,
     PERSON,
-    SOURCE,
     DescriptionAgreement,
     DescriptionColumn,
     Marks,
@@ -444,7 +443,7 @@ def _make_candidates(columns: Sequence[DescriptionColumn], origin: str) -> list[
                 name,
                 quote(column.name),
                 text,
-                f"{SOURCE} ({', '.join(column.description.arms)})",
+                f"{DESCRIBED} ({', '.join(column.description.arms)})",
                 "drop",
                 column,
                 origin if column.description.owes_outcomes else "",

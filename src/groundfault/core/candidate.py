@@ -27,6 +27,7 @@ from groundfault.core.rules import Rule
 from groundfault.errors import InputError, RuleError
 
 Missing = Literal["reject", "off", "drop"]
+DESCRIBED = "described"  # source of a candidate that a language model described
 _FUNCTIONS = {
     "mixture": "groundfault_lab.stats.mixture_predict:assign",
     "ball": "groundfault_lab.stats.spotlight:is_inside",

@@ -21,7 +21,7 @@ from groundfault.base.arrays import Bools, Places
 from groundfault.base.files import write_bytes
 from groundfault.base.long_work import stream
 from groundfault.base.sheets import escape_cell, format_csv, read_sheet_text, split_rows
-from groundfault.core.candidate import FittedColumn
+from groundfault.core.candidate import DESCRIBED, FittedColumn
 from groundfault.descriptions.proposing import PROMPTS, ExampleDescription
 from groundfault.errors import InputError
 from groundfault.models.budget import CallBudget, CallEstimate
@@ -288,8 +288,6 @@ def _fold(text: str) -> str:
     return escape_cell(text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-SOURCE = "described"
-
 Keys = NDArray[np.uint64]
 
 # the fields of the class above have defaults, so these need some too
@@ -355,7 +353,7 @@ class DescriptionColumn(FittedColumn):
         order = np.argsort(keys)
         found = keys[order], (marks[decided] == 1)[order], agreement
         return cls(
-            SOURCE, "description", tuple(columns), {}, description, annotator, prompt, *found
+            DESCRIBED, "description", tuple(columns), {}, description, annotator, prompt, *found
         )
 
     @cached_property
@@ -365,7 +363,7 @@ class DescriptionColumn(FittedColumn):
         digest = hashlib.sha256(repr(parts).encode())
         digest.update(self.keys.astype("<u8").tobytes())
         digest.update(np.packbits(self.holds).tobytes())
-        return f"{SOURCE}_{digest.hexdigest()[:16]}"
+        return f"{DESCRIBED}_{digest.hexdigest()[:16]}"
 
     def apply(self, frame: pl.DataFrame) -> pl.Series:
         """Return whether the description holds for each row; NULL without a decision.

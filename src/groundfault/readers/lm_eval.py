@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import accumulate, chain, compress, islice
 from math import exp, isfinite, isnan, nan
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -130,7 +130,7 @@ class LmEval:
         return _Samples(path=path, task=task, model=model, results=results, notes=notes, **about)
 
 
-class _Request(TypedDict):
+class _Request(msgspec.Struct, gc=False):
     arg_0: Annotated[str, msgspec.Meta(min_length=1)]  # without a context it is no choice
     arg_1: str
 
@@ -475,9 +475,9 @@ def _list_requests(rows: _Rows, sizes: list[int]) -> tuple[list[str | None], lis
     arguments: list[tuple[Any, int]] = [
         (row.get("arguments"), n) for row, n in zip(rows, sizes, strict=True)
     ]
-    with suppress(TypeError, KeyError):  # of an older layout
+    with suppress(TypeError, KeyError, AttributeError):  # not decoded as `_Request`
         requests = [request for own, n in arguments for request in _take(n)(own)]
-        contexts, words = (list(map(itemgetter(name), requests)) for name in ("arg_0", "arg_1"))
+        contexts, words = (list(map(attrgetter(name), requests)) for name in ("arg_0", "arg_1"))
         if set(map(type, contexts)) == set(map(type, words)) == {str}:
             return contexts, words
     places = [(own, i) for own, n in arguments for i in range(n)]

@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from groundfault.auditing.report import Report
+from groundfault.core.candidate import DESCRIBED
 from groundfault.core.finding import Finding, Verdict
-from groundfault.descriptions.annotating import SOURCE, DescriptionColumn
-from groundfault.descriptions.proposing import ARMS, Arm
 from groundfault.render import words
 from groundfault.render.audit_groups import main_cell
 from groundfault.render.page import Content, Number, Page, Section, Table, Words, small, tabulate
 
 if TYPE_CHECKING:
     from groundfault.auditing.describing import Descriptions
+    from groundfault.descriptions.annotating import DescriptionColumn
 
 _READING = (
     "A description is in words, and what was tested is what the annotator marked, without seeing "
@@ -32,9 +32,9 @@ _READING = (
 def list_columns(report: Report) -> dict[str, DescriptionColumn]:
     """Return the columns of described candidates by their rules; empty in other reports."""
     return {
-        c.rule: c.fitted_column
+        c.rule: cast("DescriptionColumn", c.fitted_column)
         for c in report.library
-        if isinstance(c.fitted_column, DescriptionColumn)
+        if c.fitted_column is not None and c.fitted_column.function == "description"
     }
 
 
@@ -48,7 +48,7 @@ def describe_annotation(report: Report, rule: str, source: str) -> str:
         Of a finding or a mode; empty unless it is a description.
     """
     # by the source first: most reports have many rules and none of these
-    column = list_columns(report).get(rule) if source.startswith(SOURCE) else None
+    column = list_columns(report).get(rule) if source.startswith(DESCRIBED) else None
     if column is None:
         return ""
     share = words.rate(column.holds.mean() if len(column.holds) else None)
@@ -59,23 +59,23 @@ def describe_annotation(report: Report, rule: str, source: str) -> str:
 
 def describe_arms(report: Report) -> str:
     """Describe how the descriptions of each arm fared; empty without descriptions."""
-    columns = list_columns(report)
+    if not (columns := list_columns(report)):
+        return ""
     parts = [
-        f"{words.count(confirmed)} of {words.count(size)} {ARMS[arm]}"
+        f"{words.count(confirmed)} of {words.count(size)} {arm}"
         for arm, size, _, confirmed, _ in _count_arms(report, columns)
     ]
-    return f"Descriptions confirmed: {'; '.join(parts)}." if parts else ""
+    return f"Descriptions confirmed: {'; '.join(parts)}."
 
 
 def make_section(report: Report) -> Section | None:
     """Make the section on the descriptions of a report; None if it has no descriptions."""
-    columns = list_columns(report)
-    if not columns:
+    if not (columns := list_columns(report)):
         return None
     arms = tabulate(
         "How the descriptions of each arm fared",
         _count_arms(report, columns),
-        Words("Proposed", lambda row: ARMS[row[0]]),
+        Words("Proposed", lambda row: row[0]),
         Number("Descriptions", lambda row: row[1]),
         Number("Tested", lambda row: row[2]),
         Number("Confirmed", lambda row: row[3]),
@@ -130,6 +130,8 @@ def make_page(descriptions: Descriptions, library: Path, sheet: str | None = Non
 
 def list_descriptions(columns: Sequence[DescriptionColumn]) -> Table:
     """List descriptions: how each came about, where it holds, and who decided."""
+    from groundfault.descriptions.proposing import ARMS
+
     return tabulate(
         "Descriptions, and who decided",
         columns,
@@ -159,8 +161,10 @@ def _write_agreement(column: DescriptionColumn) -> str:
 
 def _count_arms(
     report: Report, columns: Mapping[str, DescriptionColumn]
-) -> list[tuple[Arm, int, int, int, float | None]]:
+) -> list[tuple[str, int, int, int, float | None]]:
     """Count by arm: descriptions, those tested, those confirmed, median size of their lifts."""
+    from groundfault.descriptions.proposing import ARMS
+
     findings: dict[str, list[Finding]] = {rule: [] for rule in columns}
     for finding in report.findings:
         if finding.rule in findings:
@@ -174,7 +178,7 @@ def _count_arms(
         confirmed = sum(any(f.confirmed for f in each) for each in tested)
         lifts = _list_lifts([f for each in tested for f in each])
         middle = median(lifts) if lifts else None
-        rows.append((arm, len(rules), sum(map(bool, tested)), confirmed, middle))
+        rows.append((ARMS[arm], len(rules), sum(map(bool, tested)), confirmed, middle))
     return rows
 
 

@@ -6,13 +6,12 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 from msgspec.structs import replace
 
 from groundfault.auditing.report import Report
-from groundfault.coding import Coding
 from groundfault.core.columns import shorten_value
 from groundfault.render import words
 from groundfault.render.page import (
@@ -27,12 +26,15 @@ from groundfault.render.page import (
     make_table,
     tabulate,
 )
-from groundfault.review.codebook import CodeSuggestion
 from groundfault.review.notes import CodeCount
 from groundfault.review.validation import JudgeValidation, Rate
 from groundfault.stats.agreement import Agreement
 from groundfault.transcripts.judging import Announcement, Behaviour, TranscriptSearch
 from groundfault.transcripts.steps import SIGNS
+
+if TYPE_CHECKING:
+    from groundfault.coding import Coding
+    from groundfault.review.codebook import CodeSuggestion
 
 _ALIKE = 3
 """Names of behaviours in one row: more say no more."""
@@ -288,10 +290,10 @@ def tabulate_suggestions(found: Mapping[int, CodeSuggestion]) -> str | Block:
     return tabulate(
         "Suggested codes",
         found.items(),
-        Number[tuple[int, CodeSuggestion]]("number", lambda s: str(s[0])),
-        Name[tuple[int, CodeSuggestion]]("code", lambda s: words.clean(s[1].code)),
-        Number[tuple[int, CodeSuggestion]]("notes", lambda s: str(len(s[1].notes))),
-        Words[tuple[int, CodeSuggestion]]("such as", lambda s: shorten_value(s[1].notes[0])),
+        Number["tuple[int, CodeSuggestion]"]("number", lambda s: str(s[0])),
+        Name["tuple[int, CodeSuggestion]"]("code", lambda s: words.clean(s[1].code)),
+        Number["tuple[int, CodeSuggestion]"]("notes", lambda s: str(len(s[1].notes))),
+        Words["tuple[int, CodeSuggestion]"]("such as", lambda s: shorten_value(s[1].notes[0])),
         note="A suggestion does not count until you accept it: --accept N, or --accept N=CODE.",
     )
 

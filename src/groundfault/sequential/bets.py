@@ -49,7 +49,7 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from groundfault.base.arrays import Bools, Floats
+from groundfault.base.arrays import Bools, Floats, Ints
 from groundfault.errors import PlanError, require_word
 from groundfault.stats import betting
 
@@ -182,27 +182,20 @@ class Bet:
 
     def warm(self, wealth: Wealth, score: Floats, threshold: Floats) -> Wealth:
         """Let ``lr-ui`` and ``agrapa`` learn from a score that is not bet on."""
-        if self.null == "auditor":
-            score, threshold = 1.0 - score, 1.0 - threshold
-        log_weights, moments = wealth.log_weights, wealth.moments
-        if self.source == "lr-ui":
-            factors = betting.factor(score, self._forecasts(wealth, threshold, None), threshold)
-            log_weights = betting.weigh(log_weights, factors, self.eta)[1]
-        elif self.source == "agrapa":
-            moments = betting.observe(moments, score)
-        return Wealth(wealth.log_arms, log_weights, moments)
+        after = self.advance(wealth, self.burn_in or 1, score, threshold, None, np.array([True]))
+        return after._replace(log_arms=wealth.log_arms)
 
     def advance(
         self,
         wealth: Wealth,
-        step: int,
+        step: Ints | int,
         score: Floats,
         threshold: Floats,
         forecast: Floats | None,
         stake: Bools,
     ) -> Wealth:
-        """Return the state after one more score; ``step`` counts from 1. Nothing is checked
-        here.
+        """Return the state after one more score; ``step`` counts from 1, of all sequences or of
+        each. Nothing is checked here.
         """
         if self.null == "auditor":
             # A score of at most q is a failure of at least 1 - q: one set of formulas serves both
@@ -212,12 +205,9 @@ class Bet:
             stake = stake & (step >= (self.burn_in or 1))
         # Shiryaev-Roberts: a share of the wealth starts at every step, so that a failure mode that
         # the policy reaches late is not paid for by early losses
-        share = betting.start_weight(step, self.starts, self.burn_in or 1)
-        log_start = float(np.log(share)) if share > 0 else -np.inf
+        with np.errstate(divide="ignore"):
+            log_start = np.log(betting.start_weight(step, self.starts, self.burn_in or 1))
         rule = "max" if self.name.startswith("cusum-") else "sum"
-        if not stake.any():
-            log_arms = betting.accumulate(wealth.log_arms, np.zeros(1), log_start, rule)
-            return wealth._replace(log_arms=log_arms)
         factors = betting.factor(score, self._forecasts(wealth, threshold, forecast), threshold)
         log_weights, moments = wealth.log_weights, wealth.moments
         if self.source == "lr-ui":

@@ -70,6 +70,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -247,6 +248,11 @@ class Claim:
         )
 
 
+# what policies may know of a round, by its names in `History`
+_NAMES = ("positions", "scores", "group_indices", "claimed", "staked")
+_ROUND = np.dtype({"names": _NAMES, "formats": [np.intp, float, np.intp, bool, bool]})
+
+
 class LabelCounts:
     """The running count of an audit; it draws, but bets nothing and records nothing.
 
@@ -261,6 +267,8 @@ class LabelCounts:
 
     Attributes
     ----------
+    rounds : int
+        Scores told so far, warm-up included.
     below, reached : bool array, shape (G,)
         Groups that are below the threshold, or have reached it, whatever is scored next; none where
         counts do not decide.
@@ -272,21 +280,17 @@ class LabelCounts:
         self._unavailable = np.zeros(len(claim.pool), dtype=np.bool_)
         self._label_counts = np.zeros(groups, dtype=np.int64)
         self._high, self._low = np.zeros(groups), np.zeros(groups)
-        self._positions: list[int] = []
-        self._scores: list[float] = []
-        # group, claim and stake
-        self._asked: list[tuple[int, bool, bool]] = []
+        self.rounds = 0
+        self._told = np.zeros(64, dtype=_ROUND)  # twice as many as soon as it is full
         self._count()
 
     def _count(self) -> None:
-        """Count the groups that no later score can change."""
+        """Count the groups that no later score can change, and what is left of cells."""
+        if self.claim.by_cell:
+            q, available = self.claim.plan.threshold, self.find_available()
+            self._cell_thresholds = self.claim.cells.compute_thresholds(q, available)
         self.below: Bools = np.asarray(is_refuted(self._rest(self._high)) & self.claim.conditional)
         self.reached: Bools = np.asarray((self._rest(self._low) <= 0.0) & self.claim.conditional)
-
-    @property
-    def rounds(self) -> int:
-        """Return the scores told so far, warm-up included."""
-        return len(self._positions)
 
     @property
     def groups_below(self) -> list[str]:
@@ -345,11 +349,13 @@ class LabelCounts:
             # an unscored case is a pass for the model's test and a failure for the auditor's
             self._high += inside * (1.0 if score is None else score)
             self._low += inside * (0.0 if score is None else score)
-        self._positions.append(position)
-        self._scores.append(np.nan if score is None else score)
         group = -1 if query.group is None else self.claim.pool.groups.index(query.group)
-        self._asked.append((group, query.claim, query.stake))
-        if self.claim.conditional:
+        if self.rounds == len(self._told):
+            self._told = np.concatenate([self._told, self._told])
+        value = np.nan if score is None else score
+        self._told[self.rounds] = (position, value, group, query.claim, query.stake)
+        self.rounds += 1
+        if self.claim.conditional or self.claim.by_cell:
             self._count()
 
     def find_share(self, query: Query) -> float:
@@ -374,16 +380,13 @@ class LabelCounts:
         if label_count > size:
             return EProcessPair(np.inf, np.inf)
         if self.claim.by_cell:
-            low, high = self._cell_thresholds()
+            low, high = self._cell_thresholds
             return EProcessPair(float(low[g]), float(high[g]))
         # without replacement the target q moves: the unlabelled rest must have mean (N q - sum so
         # far) / (N - n), or a lucky start looks like evidence (Waudby-Smith and Ramdas, 2020)
         totals = np.array([self._high[g], self._low[g]]) + count * score
         pair = conditional_threshold(plan.threshold, size, label_count, totals)
         return EProcessPair(*pair.tolist())
-
-    def _cell_thresholds(self) -> tuple[Floats, Floats]:
-        return self.claim.cells.compute_thresholds(self.claim.plan.threshold, self.find_available())
 
     def _rest(self, totals: Floats) -> Floats:
         return conditional_threshold(
@@ -393,7 +396,8 @@ class LabelCounts:
     def summarize(self) -> tuple[GroupCount, ...]:
         """Return the size, labelled cases and their total score of each group."""
         pool = self.claim.pool
-        scores, positions = np.array(self._scores), np.array(self._positions, dtype=np.intp)
+        told = self._told[: self.rounds]
+        scores, positions = told["scores"], told["positions"]
         has_score = ~np.isnan(scores)
         inside = pool.members[:, positions]
         return tuple(
@@ -412,26 +416,19 @@ class LabelCounts:
         claim, pool = self.claim, self.claim.pool
         available = self.find_available()
         if claim.by_cell:
-            rest_targets = self._cell_thresholds()[0]
+            rest_targets = self._cell_thresholds[0]
         elif claim.conditional:
             rest_targets = self._rest(self._low)
         else:
             rest_targets = np.full(len(pool.groups), claim.plan.threshold)
-        asked = np.array(self._asked, dtype=np.intp).reshape(-1, 3)
-        arrays = (
-            available,
-            rest_targets,
-            np.array(self._positions, dtype=np.intp),
-            np.array(self._scores, dtype=np.float64),
-            asked[:, 0].copy(),
-            asked[:, 1] > 0,
-            asked[:, 2] > 0,
-        )
+        told = self._told[: self.rounds]
+        arrays: dict[str, Any] = {name: told[name] for name in _NAMES}
+        arrays |= {"available": available, "rest_targets": rest_targets.copy()}
         # policies are plug-ins: one that writes into the history would change the audit
-        for array in arrays:
+        for array in arrays.values():
             array.setflags(write=False)
         return History(
-            claim.plan.threshold, pool.groups, pool.members, pool.embedding, arrays[0],
-            claim.anywhere, claim.min_eligible(int(available.sum())), *arrays[1:],
+            claim.plan.threshold, pool.groups, pool.members, pool.embedding, **arrays,
+            anywhere=claim.anywhere, min_eligible=claim.min_eligible(int(available.sum())),
             prior=MappingProxyType(claim.plan.prior or {}),
         )  # fmt: skip

@@ -199,6 +199,34 @@ class EProcess:
         return EProcess(self.bets, tuple(wealth), step)
 
 
+def advance_each(tries: Iterable[Try]) -> dict[Try, EProcess]:
+    """Return several processes of one sequence each after one more score.
+
+    Each process of the same bets is computed beside the others, and each try once.
+    """
+    alike: dict[tuple[Bet, ...], list[Try]] = {}
+    for one in dict.fromkeys(tries):
+        alike.setdefault(one[0].bets, []).append(one)
+    after: dict[Try, EProcess] = {}
+    for bets, own in alike.items():
+        processes, scores, thresholds, forecasts, stakes = zip(*own, strict=True)
+        sets = zip(*(each.wealth for each in processes), strict=True)
+        wealth = tuple(Wealth(*map(np.hstack, zip(*each, strict=True))) for each in sets)
+        steps: Any = np.array([each.steps for each in processes])
+        expected = None if None in forecasts else forecasts
+        joined = EProcess(bets, wealth, steps).update(
+            scores, thresholds, forecast=expected, stake=stakes
+        )
+        columns = (map(Wealth, *(a.T[..., None] for a in each)) for each in joined.wealth)
+        for one, place in zip(own, zip(*columns, strict=True), strict=True):
+            after[one] = EProcess(bets, place, one[0].steps + 1)
+    return after
+
+
+# a process, and the score, threshold, forecast and stake that `EProcess.update` takes
+Try = tuple[EProcess, float, float, float | None, bool]
+
+
 def e_process(
     scores: ArrayLike,
     threshold: ArrayLike,

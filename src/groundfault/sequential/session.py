@@ -35,7 +35,7 @@ from groundfault.sequential.record import (
     read_query,
     write_pair,
 )
-from groundfault.sequential.two_null_test import EProcessPair, ModelWealth, TwoNullTest, Verdict
+from groundfault.sequential.two_null_test import EProcessPair, ScoredCase, TwoNullTest, Verdict
 
 
 class AuditSettings(FurtherSettings, total=False):
@@ -218,7 +218,6 @@ class SequentialAudit(RecordedSession[Verdict]):
         self.test = self._begin_test()
         self.reviews: list[dict[str, Any]] = []
         self._draft: Round | None = None
-        self._outcomes: dict[float | None, TwoNullTest] = {}
         self._claimed: set[str] = set()
         self._is_over = False
 
@@ -252,11 +251,8 @@ class SequentialAudit(RecordedSession[Verdict]):
         drawn = self._draw_case(query)
         # the bet is worked out for both outcomes before either is seen; scores in between use the
         # same stake
-        self._outcomes = {
-            score: self._after(drawn.query, drawn.thresholds, score) for score in (0.0, 1.0)
-        }
-        if_fail, if_pass = (outcome.log_e for outcome in self._outcomes.values())
-        return replace(drawn, if_fail=if_fail, if_pass=if_pass)
+        fail, passed = (self._after(drawn, score) for score in (0.0, 1.0))
+        return replace(drawn, if_fail=fail.log_e, if_pass=passed.log_e)
 
     def _draw_case(self, query: Query) -> Round:
         step = self.counts.rounds + 1
@@ -266,34 +262,25 @@ class SequentialAudit(RecordedSession[Verdict]):
         query = replace(query, step=step, id=self.pool.ids[position], stake=stake)
         return Round(query, int(eligible.sum()), self.counts.find_thresholds(query.group))
 
-    def _after(
-        self,
-        query: Query,
-        thresholds: EProcessPair,
-        score: float | None,
-        model: ModelWealth | None = None,
-    ) -> TwoNullTest:
+    def _after(self, drawn: Round, score: float | None) -> TwoNullTest:
         """Return both tests as they would stand after a score."""
-        if query.stake:
-            share = self.counts.find_share(query)
-            # draws from a part of a group say nothing for the auditor's null; for the model's, the
-            # rest of the group passes at best: bet on what a draw from the whole would then be
-            claim = (query.claim and share == 1) or not self.claim.guaranteed
-            score = None if score is None else 1.0 - share * (1.0 - score)
-            return self.test.update(
-                score,
-                thresholds,
-                claim=claim,
-                group=query.group,
-                forecast=query.forecast,
-                model=model,
-            )
+        if drawn.query.stake:
+            return self.test.update(self._find_case(drawn, score))
         # a round without a stake after the first bet leaves the wealth alone; before it, the score
         # only teaches the forecasts (warm start)
         if self.test.steps:
             return self.test
         scores = [*(r.score for r in self._rounds if r.closed), score]
         return self._begin_test([x for x in scores if x is not None])
+
+    def _find_case(self, drawn: Round, score: float | None) -> ScoredCase:
+        """Return a staked score as both tests take it."""
+        query, share = drawn.query, self.counts.find_share(drawn.query)
+        # draws from a part of a group say nothing for the auditor's null; for the model's, the
+        # rest of the group passes at best: bet on what a draw from the whole would then be
+        claim = (query.claim and share == 1) or not self.claim.guaranteed
+        score = None if score is None else 1.0 - share * (1.0 - score)
+        return ScoredCase(score, drawn.thresholds, claim, query.group, query.forecast)
 
     def _begin_test(self, warm_up: Sequence[float] = ()) -> TwoNullTest:
         # where any set of cases may be named, sets together count as one more group
@@ -348,7 +335,7 @@ class SequentialAudit(RecordedSession[Verdict]):
     def _take_score(self, query: Query, score: float | None) -> None:
         drawn = self._rounds[-1]
         query = drawn.query
-        self.test = self._outcomes.get(score) or self._after(query, drawn.thresholds, score)
+        self.test = self._after(drawn, score)
         self.counts.add(query, self.pool.position[query.id], score)
         self._rounds[-1] = drawn.with_score(score, self.test.log_e)
         self._note_claim(query)
@@ -384,8 +371,11 @@ class SequentialAudit(RecordedSession[Verdict]):
     def log_wealth(self) -> EProcessPair:
         """Return natural logs of both e-values; ``inf`` where counting decided."""
         model, auditor = self.test.log_e
-        reached = self.counts.name_reached(self._claimed)
-        return EProcessPair(inf if self.counts.below.any() else model, inf if reached else auditor)
+        if self.claim.conditional and self.counts.below.any():
+            model = inf
+        if self.claim.conditional and self.counts.name_reached(self._claimed):
+            auditor = inf
+        return EProcessPair(model, auditor)
 
     @property
     def wealth(self) -> EProcessPair:

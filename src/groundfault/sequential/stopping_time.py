@@ -21,9 +21,9 @@ from groundfault.sequential.policies import Policy, Query
 from groundfault.sequential.policies.learned import Learned
 from groundfault.sequential.pool import Pool
 from groundfault.sequential.session import SequentialAudit
-from groundfault.sequential.two_null_test import Verdict
+from groundfault.sequential.two_null_test import ScoredCase, TwoNullTest, Verdict, update_each
 
-_SIDE_BY_SIDE = 10  # more save no time; cases with an embedding are fitted as fast one by one
+_SIDE_BY_SIDE = 30  # more save little time; cases with an embedding are fitted as fast one by one
 _FARTHEST = 1000
 """Labels in a row beyond which no count is given: nobody plans for so many."""
 
@@ -59,7 +59,7 @@ def _count_in_a_row(audit: SequentialAudit, group: str | None, score: float) -> 
     for count in range(1, _FARTHEST + 1):
         if not isfinite(before.model):
             return None
-        test = test.update(score, before, claim=True, group=group, forecast=audit.plan.threshold)
+        test = test.update(ScoredCase(score, before, True, group, audit.plan.threshold))
         before = audit.counts.find_thresholds(group, count, score)
         log_e, is_counted = test.log_e.model, before.model > 1.0
         if score:
@@ -221,8 +221,14 @@ def _simulate_audits(
             queries = policy.ask_each(histories, [run.draws.policy_rng(step) for run in going])
         else:
             queries = [run.choose(policy) for run in going]
+        cases = [run.draw(query) for run, query in zip(going, queries, strict=True)]
+        pairs = zip(going, cases, strict=True)
+        bets = [(audit, case) for run, case in pairs if case for audit in run.audits]
+        tests = update_each([(audit.test, case) for audit, case in bets])
+        for (audit, _), test in zip(bets, tests, strict=True):
+            audit.test = test
         for run, query in zip(going, queries, strict=True):
-            run.take(query)
+            run.end_decided(is_over=query is None)
     return [[run.results[plan.burn_in] for plan in plans] for run in runs]
 
 
@@ -236,7 +242,6 @@ class _Simulation(SequentialAudit):
     audits: list[Self]
     answer: Callable[[int], float]
     results: dict[int, tuple[str, int]]
-    are_alike: bool
 
     @classmethod
     def begin(
@@ -251,26 +256,39 @@ class _Simulation(SequentialAudit):
         run.audits, run.results = [copy(run) for _ in plans], {}
         for audit, plan in zip(run.audits, plans, strict=True):
             audit.plan, audit._claimed = plan, set()
-            audit.test = audit._begin_test()
-        bets = [bet for part in run.test.model.parts for bet in part.fresh.bets]
-        # only shares of the wealth that start step by step depend on the burn-in
-        run.are_alike = all(bet.starts != "uniform" for bet in bets)
+        run.begin_tests([])
         return run
 
-    def take(self, query: Query | None) -> None:
-        """Draw a case and score it; audits that it decides end, and all if no case is left."""
-        if query is not None:
-            drawn, model = self._draw_case(query), None
-            position = self.pool.position[drawn.query.id]
-            score = self.answer(position)
-            for audit in self.audits:
-                audit.test = audit._after(drawn.query, drawn.thresholds, score, model)
-                audit._note_claim(drawn.query)
-                model = audit.test.model if self.are_alike else None
-            self._rounds.append(replace(drawn, closed=True, score=score))
-            self.counts.add(drawn.query, position, score)
+    def begin_tests(self, warm_up: Sequence[float]) -> None:
+        """Begin the test of each audit; one wealth serves all where the burn-in does not matter."""
         for audit in self.audits:
-            if query is None or audit.decided:
+            audit.test = audit._begin_test(warm_up)
+        model = self.audits[0].test.model
+        # only shares of the wealth that start step by step depend on the burn-in
+        if all(bet.starts != "uniform" for part in model.parts for bet in part.fresh.bets):
+            for audit in self.audits:
+                audit.test = TwoNullTest(model, audit.test.auditor)
+
+    def draw(self, query: Query | None) -> ScoredCase | None:
+        """Draw a case and score it; return it if it is bet on."""
+        if query is None:
+            return None
+        drawn = self._draw_case(query)
+        position = self.pool.position[drawn.query.id]
+        score = self.answer(position)
+        case = self._find_case(drawn, score)
+        self._rounds.append(replace(drawn, closed=True, score=score))
+        self.counts.add(drawn.query, position, score)
+        if not (drawn.query.stake or self.audits[0].tested):
+            self.begin_tests([each.score for each in self._rounds if each.score is not None])
+        return case if drawn.query.stake else None
+
+    def end_decided(self, *, is_over: bool) -> None:
+        """End the audits that the last case decided, or all if no case is left."""
+        for audit in self.audits:
+            if self._rounds:
+                audit._note_claim(self._rounds[-1].query)
+            if is_over or audit.decided:
                 self.results[audit.plan.burn_in] = audit.verdict, audit.labelled
         self.audits = [each for each in self.audits if each.plan.burn_in not in self.results]
 

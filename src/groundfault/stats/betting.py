@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
 
 EXCESS_STAKES = np.array([0.0, 0.03, 0.1, 0.3, 0.8])
 """Shares of the wealth that bets on a difference of means stake, averaged. Each is about three
@@ -189,30 +190,29 @@ def observe(history: Floats, score: Floats) -> Floats:
     return np.stack([count, total, squares + (score - (0.5 + total) / (count + 1)) ** 2])
 
 
-def accumulate(log_arms: Floats, log_steps: Floats, log_start: float, rule: str) -> Floats:
+def accumulate(log_arms: Floats, log_steps: Floats, log_start: Floats | float, rule: str) -> Floats:
     """Let new starters join, then multiply: they are added (Shiryaev-Roberts) or compared (CUSUM).
 
     Parameters
     ----------
     log_arms, log_steps : (A, N) array
         Log wealth before the step, and the log of the step's factor.
-    log_start : float
+    log_start : (N,) array or float
         Log of the `start_weight` of this step; ``-inf`` without a start.
     rule : {"sum", "max"}
     """
-    if log_start > -np.inf:
-        log_arms = (np.maximum if rule == "max" else np.logaddexp)(log_arms, log_start)
-    return log_arms + log_steps
+    return (np.maximum if rule == "max" else np.logaddexp)(log_arms, log_start) + log_steps
 
 
-def start_weight(step: int, rule: str, burn_in: int) -> float:
+def start_weight(step: Ints | int, rule: str, burn_in: int) -> Floats:
     """Return share of the wealth that starts to bet at ``step``: all at 1, 1/m on 1..m, or
     1/(t(t+1))."""
+    step = np.asarray(step)
     if rule == "once":
-        return 1.0 if step == 1 else 0.0
+        return np.where(step == 1, 1.0, 0.0)
     if rule == "uniform":
-        return 1.0 / burn_in if step <= burn_in else 0.0
-    return 1.0 / (step * (step + 1))
+        return np.where(step <= burn_in, 1.0 / burn_in, 0.0)
+    return np.asarray(1.0 / (step * (step + 1)))
 
 
 def idle_weight(step: int, rule: str, burn_in: int) -> float:
