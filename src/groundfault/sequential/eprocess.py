@@ -212,10 +212,9 @@ def advance_each(tries: Iterable[Try]) -> dict[Try, EProcess]:
         processes, scores, thresholds, forecasts, stakes = zip(*own, strict=True)
         sets = zip(*(each.wealth for each in processes), strict=True)
         wealth = tuple(Wealth(*map(np.hstack, zip(*each, strict=True))) for each in sets)
-        steps: Any = np.array([each.steps for each in processes])
-        expected = None if None in forecasts else forecasts
-        joined = EProcess(bets, wealth, steps).update(
-            scores, thresholds, forecast=expected, stake=stakes
+        steps = np.array([each.steps for each in processes])
+        joined = EProcess(bets, wealth, steps).update(  # type: ignore[arg-type]
+            scores, thresholds, forecast=None if None in forecasts else forecasts, stake=stakes
         )
         columns = (map(Wealth, *(a.T[..., None] for a in each)) for each in joined.wealth)
         for one, place in zip(own, zip(*columns, strict=True), strict=True):
