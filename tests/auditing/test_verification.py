@@ -208,7 +208,7 @@ def test_a_report_that_looked_for_no_modes_is_repeated_without(tmp_path: Path) -
 def test_a_judge_that_was_chosen_for_what_finders_saw_reproduces(tmp_path: Path) -> None:
     make_planted_table().write_csv(tmp_path / "t.csv")
     evidence = Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error")
-    report = groundfault.audit(evidence, finders=["thresholds", "sliceline"], modes=False)
+    report = groundfault.audit(evidence, finders=["thresholds", "sliceline"])
     assert (report.judge, report.plan.judge) == ("split-holm", "split-holm")
     assert report.judge_reason
     report.write(tmp_path / "report")
