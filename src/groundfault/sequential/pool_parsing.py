@@ -165,8 +165,8 @@ def read_scores(frame: pl.DataFrame, name: str, where: str) -> Floats:
     scores = get_column(frame, name, where)
     if not (scores.dtype.is_numeric() or scores.dtype in (pl.Boolean, pl.Null)):
         raise InputError(
-            f"{where}: column {name!r} holds {scores.dtype}; scores are numbers in "
-            "[0, 1], or true/false"
+            f"{where}: column {name!r} holds {scores.dtype}; scores are numbers in [0, 1], or "
+            "true/false: write 1 for a pass and 0 for a failure"
         )
     values = scores.cast(pl.Float64)
     if values.is_nan().any():
