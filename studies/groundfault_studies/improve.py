@@ -430,25 +430,36 @@ def compare_fusion(act: str, improvements: Mapping[str, Sequence[Improvements]])
     """What the fusion of mixtures gains over the paper's rule, its baseline and Edisa's default, on
     the same trainings.
     """
-    columns: Columns = {
-        "fusion": ("fusion", "rate"),
-        **{name: (f"less {said}", "text") for name, said in _RIVALS.items()},
+    values = {
+        f"{model}: {measure_name}": {
+            name: np.array([value_of(run[name][act]) for run in runs])
+            for name in (_FUSED, *_RIVALS)
+        }
+        for model, runs in improvements.items()
+        for measure_name, value_of in _MEASURES.items()
     }
-    rows = []
-    for model, runs in improvements.items():
-        for measure_name, value_of in _MEASURES.items():
-            values = {
-                name: np.array([value_of(run[name][act]) for run in runs])
-                for name in (_FUSED, *_RIVALS)
-            }
-            rows.append(_compare(f"{model}: {measure_name}", values))
     note = (
         "Gain: accuracy after the last step less the model's. To confidence: less that after as "
         "many steps by confidence. Steps: the share at which it is ahead of that, over trainings "
         "in which both rules suspect any. In brackets 95% intervals over seeds, by Student's t; "
         "seeds share their data, so they speak of training anew on these, not of other data."
     )
-    return PaperTable(f"Fusion beside the others: examples {act}", note, columns, tuple(rows))
+    return _make_fusion_table(act, note, _RIVALS, values)
+
+
+def _make_fusion_table(
+    act: str,
+    note: str,
+    rivals: Mapping[str, str],
+    values: Mapping[str, Mapping[str, Floats]],
+) -> PaperTable:
+    """Table of fusion and its differences to the others, by row and method seed by seed."""
+    columns: Columns = {
+        "fusion": ("fusion", "rate"),
+        **{name: (f"less {said}", "text") for name, said in rivals.items()},
+    }
+    rows = tuple(_compare(label, here) for label, here in values.items())
+    return PaperTable(f"Fusion beside the others: examples {act}", note, columns, rows)
 
 
 def _compare(label: str, values: Mapping[str, Floats]) -> PaperRow:
@@ -498,25 +509,19 @@ def learning_tables(curves: Mapping[str, Learning]) -> tuple[PaperTable, ...]:
 def compare_curves(curves: Mapping[str, Learning]) -> PaperTable:
     """What labelling next by the fusion of mixtures gains over the other policies, seed by seed."""
     rivals = _RIVALS | {"confidence": "confidence", "random": "random order"}
-    columns: Columns = {
-        "fusion": ("fusion", "rate"),
-        **{name: (f"less {said}", "text") for name, said in rivals.items()},
+    values = {
+        f"{task}: {said}": {
+            policy: learning.curves(policy)[:, part].mean(axis=1) for policy in (_FUSED, *rivals)
+        }
+        for task, learning in curves.items()
+        for said, part in (("mean of rounds", slice(1, None)), ("last round", slice(-1, None)))
     }
-    rows = []
-    for task, learning in curves.items():
-        for said, part in (("mean of rounds", slice(1, None)), ("last round", slice(-1, None))):
-            values = {
-                policy: learning.curves(policy)[:, part].mean(axis=1)
-                for policy in (_FUSED, *rivals)
-            }
-            rows.append(_compare(f"{task}: {said}", values))
     note = (
         "Accuracy on the test examples, over all rounds after the start, and after the last. In "
         "brackets 95% intervals over seeds, by Student's t; seeds share their data, so they speak "
         "of other examples to start with, not of other data."
     )
-    title = "Fusion beside the others: examples labelled next"
-    return PaperTable(title, note, columns, tuple(rows))
+    return _make_fusion_table("labelled next", note, rivals, values)
 
 
 def figure_6(learning: Learning, name: str) -> PaperTable:

@@ -72,6 +72,15 @@ def test_a_spreadsheet_with_semicolons_and_decimal_commas_is_read(tmp_path: Path
     assert frame["Note, kurz"].to_list() == ["a", "3,5"]  # one value is no number
 
 
+def test_a_tsv_file_is_separated_by_tabs_whatever_its_header_says(tmp_path: Path) -> None:
+    path = tmp_path / "export.tsv"
+    path.write_text("asked, plain, short\terror\nx\t1\ny\t0\n", "utf-8")
+    assert Evidence.from_table(path, outcome="error").frame["asked, plain, short"].to_list() == [
+        "x",
+        "y",
+    ]
+
+
 def test_a_table_whose_header_alone_is_no_utf_8_is_refused(tmp_path: Path) -> None:
     """Polars replaces what it cannot read in a header, without a word."""
     path = tmp_path / "export.csv"

@@ -13,7 +13,7 @@ from msgspec import structs
 from groundfault.base.long_work import Progress, use_workers
 from groundfault.cli import reading, shared
 from groundfault.cli.command import Options, command
-from groundfault.cli.output import Result, claim_folder, echo_warnings
+from groundfault.cli.output import Result, claim_folder
 from groundfault.cli.settings import Flag, OutFolder, call, own_options
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError
@@ -251,10 +251,9 @@ def check(
     from groundfault.render.preview_pages import make_check_page
 
     candidates, finders = call(reading.read_candidates, options)
-    with echo_warnings():
-        plan = call(Plan, options)
-        evidence = reading.read_evidence(options)
-        result = run(evidence, plan, candidates, finders=finders, compare=compare)
+    plan = call(Plan, options)
+    evidence = reading.read_evidence(options)
+    result = run(evidence, plan, candidates, finders=finders, compare=compare)
     if freeze:
         result.library.freeze(freeze)
     return Result([make_check_page(result)], result.to_dict())

@@ -22,7 +22,7 @@ from groundfault.cli.labelling import (
     run_until_stopped,
 )
 from groundfault.cli.open_ import serve_desk, server_options
-from groundfault.cli.output import Result, claim_folder, echo_warnings
+from groundfault.cli.output import Result, claim_folder
 from groundfault.cli.probe_review import review
 from groundfault.cli.reading import BAD, GOOD, choose_ledger, read_program
 from groundfault.cli.settings import Flag, OutFile, Separated, call, derive_options, own_options
@@ -281,8 +281,7 @@ def status(
     certificate : FILE
         Write the certificate to this file.
     """
-    with echo_warnings():
-        audit = SequentialAudit.from_ledger(ledger or True, seal)
+    audit = SequentialAudit.from_ledger(ledger or True, seal)
     document = audit.certificate()
     if certificate:
         document.to_json(certificate)

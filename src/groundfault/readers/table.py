@@ -48,14 +48,15 @@ _FILE = b"ARROW1"
 _ROWS = 10_000
 # name that polars gives to a column without one, beside another
 _UNNAMED = r"(_duplicated_\d+)?"
-# bytes of a number with its signs, at most: prose is not looked through
-_LONGEST_NUMBER = 40
+_LONGEST_NUMBER = 40  # bytes: the longest float has 24 and a sign 3; prose is not looked through
 # all numbers of a column have the same sign, or none
 _SIGN = r"([$€£]|%$)"
 
 
 def _find_separator(path: Path) -> str:
-    """Return what stands between most columns: a comma, a tab, or a spreadsheet's semicolon."""
+    """Return what separates columns: of a CSV file, the mark that its header has most often."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
     with path.open(encoding="utf-8") as stream:
         header = re.sub('"[^"]*"', "", stream.readline())
     return max(",;\t|", key=header.count)
