@@ -3,7 +3,8 @@
     python scripts/fill_study_page.py PAGE MARK TABLES.md [--drop TITLE ...]
 
 MARK stands in the page as <!-- MARK -->, up to the next <!-- end -->. Sections of the study are one
-level lower in the page; those whose title begins with a TITLE are left out."""
+level lower in the page; those whose title begins with a TITLE are left out. A note that several
+tables share is kept once."""
 
 from __future__ import annotations
 
@@ -21,7 +22,16 @@ def cut_sections(text: str, drop: list[str]) -> str:
     body = "".join(
         f"### {re.sub(r'^!.*$', '', one, flags=re.MULTILINE).strip()}\n\n" for one in wanted
     )
-    return "".join(f"{figure}\n\n" for figure in figures) + body
+    return "".join(f"{figure}\n\n" for figure in figures) + drop_repeated_notes(body)
+
+
+def drop_repeated_notes(body: str) -> str:
+    """Keep a note that several tables share under the first of them alone."""
+    kept: list[str] = []
+    for part in body.split("\n\n"):
+        if not part or part.startswith(("#", "|")) or part not in kept:
+            kept.append(part)
+    return "\n\n".join(kept)
 
 
 def main() -> None:

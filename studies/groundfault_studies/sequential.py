@@ -234,12 +234,12 @@ def _verdicts(title: str, rows: Rows) -> PaperTable:
             }
             out.append(PaperRow(f"{setting}: {label}", here))
     note = (
-        "Shares of the audits by their verdict, and of those whose verdict is not so: of given "
-        "cases the truth is in their scores, of generated ones in the generators. Then quartiles "
-        "of the cases labelled, warm-up included, until the right verdict or the budget. The claim "
-        "is that every declared group reaches the threshold; all but policy, bet and m is that of "
-        "a default plan, and only claims count in the auditor's test: not the paper's sampling, "
-        "which keeps no error rate."
+        "Shares of the audits by their verdict. Wrong: the verdict is not true, by the scores of "
+        "given cases or by the generators of generated ones. Then quartiles of the cases "
+        "labelled until the right verdict or the budget, warm-up included. The claim is that "
+        "every declared group reaches the threshold. The plan is the default's but for policy, "
+        "bet and m, and only claims count in the auditor's test: not the paper's sampling, which "
+        "keeps no error rate."
     )
     return PaperTable(title, note, _COLUMNS, tuple(out))
 
