@@ -384,8 +384,10 @@ def _gather_units(units: Bits, drawn: Sequence[Places], width: int) -> Bits:
 
 def _count_shared(columns: Bits, left: Places, right: Places) -> NDArray[np.int32]:
     """Return the units that two conditions share in each draw: shape (rules, draws)."""
-    shared = np.bitwise_count(columns[left] & columns[right])
-    return np.asarray(shared.sum(axis=1, dtype=np.int32))
+    shared = np.empty((len(left), *columns.shape[1:]), dtype=np.uint64)
+    for i, j, row in zip(left.tolist(), right.tolist(), shared, strict=True):
+        np.bitwise_and(columns[i], columns[j], row)
+    return np.asarray(np.bitwise_count(shared).sum(axis=1, dtype=np.int32))
 
 
 def find_least_alone(
@@ -426,11 +428,12 @@ def find_least_pair(
     `groundfault.modes.compiled.find_least_pair` does."""
     rate, passing, _, table = known
     i, j = np.nonzero(limit < np.iinfo(limit.dtype).max)
-    for some in split(len(i), columns[0].size, _IN_CACHE):
+    for some in split(len(i), columns[0].size, _IN_CACHE // 2):
         rows, others = i[some], j[some]
         counts = _count_shared(columns, left[rows], right[others])
         bound, size = limit[rows, others, None], support[rows, others]
-        hits, draws = np.nonzero((~counts if passing else counts) >= bound)
+        enough = (~counts if passing else counts) >= bound
+        hits, draws = np.divmod(np.flatnonzero(enough), len(least))
         found, size = counts[hits, draws], size[hits]
         values = look_up(table, rate, size, size - found if passing else found)
         np.minimum.at(least, draws, values)
@@ -459,11 +462,14 @@ def find_least_set(
         index = np.array([a + f for a, b in pairwise(ends) if a + f < b])
         places = values[index]
         subsets = list_subsets(min(len(index), TOP_VALUES), MAX_SET).astype(np.float32)
-        others = np.flatnonzero(families[contexts] != families[places[0]])
+        usable = inverse[:, index] > 0
+        others = families[contexts] != families[places[0]]
+        others = np.flatnonzero(others & (usable.sum(axis=1) > 1))
         for some in split(len(others), len(index) * columns[0].size, _IN_CACHE):
             rows = others[some]
-            pairs = np.repeat(contexts[rows], len(index)), np.tile(places, len(rows))
-            counts = _count_shared(columns, *pairs).reshape(len(rows), len(index), -1)
+            c, v = at = np.nonzero(usable[rows])
+            counts = np.zeros((len(rows), len(index), len(least)), dtype=np.int32)
+            counts[at] = _count_shared(columns, contexts[rows[c]], places[v])
             sizes = support[np.ix_(rows, index)][:, :, None]
             errors = (sizes - counts if passing else counts).astype(np.float32)
             excess = 2 * np.maximum(errors - sizes * np.float32(rate), 0)
