@@ -17,9 +17,8 @@ def test_a_tail_is_the_same_with_and_without_a_compiler(strata: int, most: int) 
         on, errors = rng.integers(0, size + 1), rng.integers(0, size + 1)
         least = int((on * errors / size).sum())
         for errors_on in (0, least, least + 2, int(np.minimum(on, errors).sum()) + 1):
-            plain = contingency._compute_log_tail(
-                errors_on, on.tolist(), errors.tolist(), size.tolist()
-            )
+            strata_of = (tuple(each.tolist()) for each in (on, errors, size))
+            plain = contingency._compute_log_tail(errors_on, *strata_of)
             assert plain == tail_kernels.log_tail(errors_on, on, errors, size)
 
 

@@ -89,12 +89,14 @@ def sum_pairs(
     -------
     float64 array, shape (3, A, B)
     """
+    out = np.zeros((3, a.shape[0], b.shape[0]))
     if not _use_compiled(len(a) * b.size * (1 + len(planes))):
-        return _sum((a & inside)[:, None] & b, planes, scale, runs, rates)
+        for some in split(len(a), b.size, _IN_CACHE // 2):
+            out[:, some] = _sum((a[some] & inside)[:, None] & b, planes, scale, runs, rates)
+        return out
     from groundfault.modes import compiled
     from groundfault.stats.row_threads import share_rows
 
-    out = np.zeros((3, a.shape[0], b.shape[0]))
     words = (a, b, inside, planes, scale, runs, rates)
     share_rows(partial(compiled.sum_pairs, *words, upper, out), len(a))
     return out

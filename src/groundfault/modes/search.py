@@ -457,10 +457,11 @@ def list_narrower(language: RuleLanguage, strata: Strata, rule: ModeRule) -> Ite
     """Yield rules of the language that hold for less: one condition more, or one narrower."""
     yield from _list_sets(language, strata, rule)
     families = {language.family[part[0]] for part in rule.parts}
+    implied = _find_implied(language, rule, language.bits)
     for i in [*language.plain, *language.others]:
         if language.family[i] not in families:
             yield from language.join((*rule.parts, (int(i),)))
-            yield from _replace_implied(language, rule, (int(i),))
+            yield from _replace_implied(language, rule, (int(i),), implied[:, i])
     yield from _list_replacements(language, rule, narrower=True)
 
 
@@ -478,20 +479,23 @@ def _list_sets(language: RuleLanguage, strata: Strata, rule: ModeRule) -> Iterat
         for size in range(2, min(MAX_SET, int((rate >= 0).sum())) + 1):
             part = tuple(sorted(worst[:size]))
             yield from language.join((*rule.parts, part))
-            yield from _replace_implied(language, rule, part)
+            mask = np.bitwise_or.reduce(language.bits[list(part)], axis=0)
+            implied = _find_implied(language, rule, mask[None])[:, 0]
+            yield from _replace_implied(language, rule, part, implied)
+
+
+def _find_implied(language: RuleLanguage, rule: ModeRule, masks: Bits) -> Bools:
+    """Return whether each part of a rule holds wherever masks do: shape (parts, masks)."""
+    parts = (np.bitwise_or.reduce(language.bits[list(part)], axis=0) for part in rule.parts)
+    return np.stack([~(masks & ~row).any(axis=1) for row in parts])
 
 
 def _replace_implied(
-    language: RuleLanguage, rule: ModeRule, new: tuple[int, ...]
+    language: RuleLanguage, rule: ModeRule, new: tuple[int, ...], implied: Bools
 ) -> Iterator[ModeRule]:
     """Yield the rule with a condition of another family in place of the parts that it implies."""
-    row = np.bitwise_or.reduce(language.bits[list(new)], axis=0)
-    parts = [
-        part
-        for part in rule.parts
-        if (row & ~np.bitwise_or.reduce(language.bits[list(part)], axis=0)).any()
-    ]
-    if len(parts) < len(rule.parts):
+    if implied.any():
+        parts = (part for part, gone in zip(rule.parts, implied, strict=True) if not gone)
         yield from language.join((*parts, new))
 
 

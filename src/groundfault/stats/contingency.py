@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import count
 
 import numpy as np
@@ -424,23 +425,24 @@ def condition_on_passing(
 
     error = (estimate - low) / float(ndtri((1 + level) / 2))
     gap = np.maximum((estimate - bar) / error, 0.0)
-    below, above = (_solve(gap, tail) for tail in ((1 - level) / 2, 0.5))
+    below, above = _solve(gap, np.array([[(1 - level) / 2], [0.5]]))
     return estimate - above * error, estimate - below * error
 
 
-def _solve(gap: Floats, tail: float) -> Floats:
-    """Return the distance below the estimate of an effect that rarely reaches it.
+def _solve(gap: Floats, tails: Floats) -> Floats:
+    """Return the distance below the estimate of an effect that rarely reaches it: (tails, gaps).
 
-    The distance is in standard errors. "Rarely" means with probability ``tail``, given that it
+    The distance is in standard errors. "Rarely" means with probability ``tails``, given that it
     passes a bar ``gap`` below the estimate.
     """
     from scipy.special import log_ndtr
 
-    low, high = np.zeros(len(gap)), np.full(len(gap), _REACH)
+    log_tails = np.log(tails)
+    low, high = np.zeros((len(tails), len(gap))), np.full((len(tails), len(gap)), _REACH)
     for _ in range(_STEPS):
         middle = (low + high) / 2
         # the farther below, the rarer
-        often = log_ndtr(-middle) - log_ndtr(gap - middle) > np.log(tail)
+        often = log_ndtr(-middle) - log_ndtr(gap - middle) > log_tails
         low, high = np.where(often, middle, low), np.where(often, high, middle)
     return np.where(high >= _REACH, np.inf, high)
 
@@ -466,10 +468,13 @@ def log_tail(errors_on: int, on: Ints, errors: Ints, size: Ints) -> float:
         from groundfault.stats import tail_kernels
 
         return float(tail_kernels.log_tail(errors_on, on, errors, size))
-    return _compute_log_tail(errors_on, on.tolist(), errors.tolist(), size.tolist())
+    return _compute_log_tail(errors_on, *(tuple(each.tolist()) for each in (on, errors, size)))
 
 
-def _compute_log_tail(errors_on: int, on: list[int], errors: list[int], size: list[int]) -> float:
+@lru_cache(1 << 14)  # searches ask again for rules that they have met: 3 MB
+def _compute_log_tail(
+    errors_on: int, on: tuple[int, ...], errors: tuple[int, ...], size: tuple[int, ...]
+) -> float:
     """Return `tail_kernels.log_tail` without a compiler."""
     start, mass, last = 0, np.ones(1), np.ones(1)
     for k, failures, units in zip(on, errors, size, strict=True):
@@ -490,6 +495,7 @@ def _compute_log_tail(errors_on: int, on: list[int], errors: list[int], size: li
     return max(math.log(min(tail, 1.0)), LOG_FLOOR) if tail > 0 else LOG_FLOOR
 
 
+@lru_cache(1 << 11)  # the same strata are met again: 2 MB
 def _list_atoms(on: int, errors: int, size: int, low: int, high: int) -> tuple[int, Floats]:
     """Return the first atom kept, and probabilities from there on, by ratios outward from the
     mode."""
