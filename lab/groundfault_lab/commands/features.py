@@ -119,9 +119,8 @@ def features(
     for each feature, such as question_negation: 1 or 0 for what a text has or lacks, a number for
     what has a degree. Features that the pipeline cannot compute are listed, with what they need.
 
-    With --text-attributes the columns are what an audit reads off texts when it looks for failure
-    modes: the language, how numbers are written, how a text is laid out, the template it was made
-    from, and sentences that come and go.
+    With --text-attributes the columns are those that an audit reads off texts: the language, how
+    numbers are written, the layout, the template, and stock sentences.
 
     \b
     groundfault lab features texts.parquet --text question -o features.parquet

@@ -45,10 +45,10 @@ def improve(
 ) -> Result:
     """Rank examples to leave out, relabel or label next.
 
-    SOURCE is a table of one row an example: what a classifier was not trained on, with its
+    SOURCE is a table with one row an example that a classifier was not trained on, and its
     probabilities. A slicer learns from the labelled rows where the classifier errs, and ranks the
-    rows whose label is empty. Before that the same is done with half of the labelled rows and
-    compared on the other half with a ranking by the classifier's own confidence.
+    rows whose label is empty. First it learns from half of the labelled rows, and the other half
+    shows if it ranks better than the classifier's own confidence.
 
     \b
     groundfault lab improve predictions.parquet --label label --id item_id

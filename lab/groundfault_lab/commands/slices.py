@@ -36,7 +36,7 @@ def slices(
 ) -> Result:
     """Propose slices with high failure rates; confirm nothing.
 
-    Only the discovery units are searched, so that an audit with the same seed can judge the slices
+    It searches only the discovery units, so that an audit with the same seed can judge the slices
     on the held-out units. Finders of slices: sliceline, tree, pysubgroup; edisa, domino, spotlight
     (with embeddings); and the baselines confidence and random.
 

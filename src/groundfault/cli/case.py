@@ -60,9 +60,8 @@ def new(
 ) -> Result:
     """Begin a case: divide the rows, decide the error level.
 
-    Failure modes are named on one part. The other is fresh: units that have no outcome yet
-    (--null-outcome missing), or else a random share that is kept apart, whose outcomes the audit
-    does not get.
+    The audit names failure modes on one part. The other part is fresh: examples without an outcome
+    (--null-outcome missing), or else a random share whose outcomes the audit does not get.
 
     \b
     groundfault case new case/ --from results.parquet --id item_id --outcome error
@@ -124,7 +123,7 @@ def plan(folder: str, *, progress: Progress, options: Options) -> Result:
 @case.command()
 @click.argument("folder", metavar="DIR", type=click.Path())
 def report(folder: str) -> Result:
-    """Write a page on what the case in DIR found.
+    """Write a page of the results of the case in DIR.
 
     DIR/report says which failure modes were confirmed, and which rows are still unread. It is made
     from the audit and the ledger, and groundfault verify DIR checks that.

@@ -188,12 +188,12 @@ def _list_confirm_settings(
 @derive_options(_list_confirm_settings, "gate")
 @shared.json_option("the result")
 def confirm(*, json_path: str | None, options: Options) -> Result:
-    """Label held-out units until candidates are confirmed.
+    """Label held-out examples until rules are confirmed.
 
-    Candidates compete on the discovery rows. Held-out rows need no outcome yet
-    (--null-outcome missing). Each label counts for all candidates that are left, and a candidate is
-    confirmed once the evidence is enough: the chance that any is confirmed falsely is at most
-    --alpha, whenever you stop. A program prints numbers as in the outcome column.
+    The discovery rows choose among the rules. Held-out rows need no outcome yet
+    (--null-outcome missing). Each label counts for all rules that are left, and a rule is confirmed
+    once the evidence is enough: the chance that any is confirmed falsely is at most --alpha,
+    whenever you stop. A program prints numbers as in the outcome column.
 
     \b
     groundfault label confirm results.parquet --outcome error --id id --split part \\

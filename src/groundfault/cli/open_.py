@@ -155,7 +155,7 @@ def open_(
     Output
     ------
     ledger : FILE|URL
-        Where tried rules and openings are recorded; default the report's own ledger,
+        Record of tried rules and looks at held-out rows; default the report's own ledger,
         $GROUNDFAULT_LEDGER, or groundfault-ledger.db.
     no_ledger
         Record nothing; the pages say so.

@@ -106,7 +106,7 @@ class Plan:
     Parameters
     ----------
     judge : str or Judge
-        Judge: the rule that confirms or not; auto takes max-t on all examples, or split-holm where
+        Judge that confirms findings; auto takes max-t on all examples, or split-holm where
         a finder looks at outcomes. A name, see `groundfault.judges.NAMES`, or a judge; ``auto``
         also takes ``split-holm`` where a setting asks for a holdout. The settings and the seal
         record a judge by its name and the dataclass fields that differ from their defaults.

@@ -52,7 +52,7 @@ class OpenedReport:
     report : Report or None
         None where it is no report, such as a store of reviews.
     ledger : Ledger or None
-        Where tried rules and openings are recorded; None keeps no record.
+        Record of tried rules and looks at held-out rows; None keeps no record.
     evidence : path, or sequence of path, optional
         Where the report's evidence is now, if it has moved.
     review : ReviewDesk, optional
