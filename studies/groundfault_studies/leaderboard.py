@@ -307,17 +307,16 @@ def _board(
         for name in finders
     )
     note = (
-        f"Real results, each split {SPLITS} times: candidates proposed from one half in all; those "
-        f"that the judge {judge} could test (it looks at no slice below a tenth or above nine "
-        "tenths of the examples unless told to); those confirmed on the other half, and their "
-        "share of the testable. Disc., hold.: mean absolute lift of the testable when proposed and "
-        "on fresh data; what is lost was the winner's curse. Recall: share of planted slices of "
-        "which a confirmed candidate has half (Jaccard index). False: null worlds in which "
-        "anything was confirmed; whatever the finder, janus and split-holm allow a tenth. "
-        "Holes: of known holes of language models, how many one of a finder's first five proposals "
-        "from all outcomes of 2,000 prompts names, and in brackets one of all its proposals (a "
-        "Jaccard index of at least 0.8; no least share of the examples). CPU s, "
-        "MB: median time, and greatest rise of memory, of proposing from real results."
+        f"Real results, each split {SPLITS} times. Proposed: candidates from one half. Testable: "
+        f"those that the judge {judge} can test, by default a tenth to nine tenths of the "
+        "examples. Confirmed: on the other half; share: of the testable. Disc., hold.: mean "
+        "absolute lift of the testable when proposed and on fresh data; the loss is the winner's "
+        "curse. Recall: share of planted slices of which a confirmed candidate has half (Jaccard "
+        "index). False: null worlds with any confirmation; janus and split-holm allow a tenth. "
+        "Holes: known holes of language models that one of the first five proposals from all "
+        "outcomes of 2,000 prompts names, and in brackets one of all proposals (a Jaccard index of "
+        "at least 0.8; no least share of the examples). CPU s, MB: median time, and greatest rise "
+        "of memory, of proposing from real results."
     )
     return PaperTable(f"Leaderboard, judged by {judge}", note, columns, rows)
 
