@@ -103,19 +103,27 @@ def study(
 ) -> Result:
     """Regenerate a paper's tables.
 
-    The numbers that the paper prints stand beside them. NAME is the study: janus, finders,
-    discover, improve, failure-scope (clusters of failures, also where the true modes are known),
-    taxonomy, deim (discovery, improvement and explanation of errors, on your own data and models
-    too), sequential, sequential-pool (policies beside the records of the reference), label-cost (of
-    sequential audits, beside the paper's best), validity (of sequential audits), probe-policies,
-    probe-networks (policies on two real networks), probes (the whole protocol against a scripted
-    model), perturbations (which changes of a question change a chat model's answer), modes (who
-    names why real models and programs fail), mode-worlds (failure modes where the truth is
-    simulated), grader-labels (what a cheap grader saves), descriptions (by a language model, with
-    annotators that err), or attacks (worlds made to break promises). Without its data a study shows
-    the tables that need none, and the exit status is 2. It resumes where it stopped if --out is the
-    same; failure-scope, discover, sequential, sequential-pool and label-cost show their tables so
-    far on standard error.
+    The numbers that the paper prints stand beside them. NAME is the study:
+
+    \b
+    janus, finders, discover, improve, taxonomy, sequential, probe-policies
+    failure-scope    clusters of failures, also where the true modes are known
+    deim             discovery, improvement and explanation of errors, also yours
+    sequential-pool  policies beside the records of the reference
+    label-cost       labels of sequential audits, beside the paper's best
+    validity         error rates of sequential audits
+    probe-networks   policies on two real networks
+    probes           the whole protocol against a scripted model
+    perturbations    changes of a question that change a chat model's answer
+    modes            methods that name why real models and programs fail
+    mode-worlds      failure modes where the truth is simulated
+    grader-labels    labels that a cheap grader saves
+    descriptions     by a language model, with annotators that err
+    attacks          worlds made to break promises
+
+    Without its data a study shows the tables that need none, and the exit status is 2. To resume,
+    name the same --out; failure-scope, discover, sequential, sequential-pool and label-cost show
+    their tables so far on standard error.
 
     \b
     groundfault lab study janus --out tables/
