@@ -144,7 +144,7 @@ _INSISTENCE = 1  # second: longer than most clean-ups, and short to wait for
 
 @click.group(
     cls=_Lazy,
-    sections={"Commands": _FRONT, "Beside them": _BESIDE},
+    sections={"Commands": _FRONT, "Other commands": _BESIDE},
     epilog="Exit codes: 0 done, 1 a gate failed, 2 bad input or no output. Start: groundfault demo",
 )
 @click.version_option(package_name="groundfault")
