@@ -135,6 +135,19 @@ def test_the_level_holds_where_variances_differ(shift: float, contrast: bool) ->
     assert low <= 0.1, hits / worlds
 
 
+def test_a_slice_without_changes_by_chance_is_not_unlike_the_rest() -> None:
+    """Of a change of 2% everywhere, a slice or a rest of 20 units has none two times in three."""
+    rng = np.random.default_rng(8)
+    hits = 0
+    for _ in range(60):
+        on = rng.random((10, 1000)) < np.array([[0.02, 0.98] * 5]).T
+        changes = (rng.random(1000) < 0.02).astype(float)
+        p = flips.max_t(bits.pack(on), changes, 99, rng, elsewhere=bits.pack(~on))
+        hits += bool((p <= 0.1).any())
+    # with a level of 0.1, over 13 of 60 have a chance of .003
+    assert hits <= 13
+
+
 def test_a_change_unlike_the_rest_is_one() -> None:
     rng = np.random.default_rng(6)
     on, changes = draw_runs(rng, 0.0)

@@ -23,6 +23,7 @@ from groundfault.stats.bits import Bits
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 
 # differences flipped, and slices unpacked, at a time
 _BATCH = 1 << 21
@@ -87,13 +88,12 @@ def max_t(
     strongly, since a slice's statistic depends only on its own units. The test assumes independent
     units and differences of one size that are symmetric about 0 under the null, which holds for 0/1
     losses with equal failure rates. Graded differences are tested by bets, as in `p_values`, and
-    adjusted by Holm's method. A contrast flips differences minus their mean, which is exact only
-    asymptotically.
+    adjusted by Holm's method. A contrast puts changes on units at random, and is exact only
+    asymptotically where some units change more than others.
 
     References
     ----------
-    Westfall and Young, Resampling-Based Multiple Testing, 1993; for the contrast, Wu, Jackknife,
-    bootstrap and other resampling methods in regression analysis, 1986.
+    Westfall and Young, Resampling-Based Multiple Testing, 1993.
 
     Examples
     --------
@@ -102,11 +102,13 @@ def max_t(
     >>> [bool(x < 0.05) for x in p]
     [True, False]
     """
-    if elsewhere is None and is_graded(differences):
+    if elsewhere is not None:
+        return _compare_rests(packed, packed | elsewhere, differences, draws, rng)
+    if is_graded(differences):
         return multiple.holm(_bet(packed, differences, None))
-    flips = _Flips(packed, differences, elsewhere)
+    flips = _Flips(packed, differences)
     null = map(flips.statistics, flips.draw(draws, rng))
-    return multiple.step_down(flips.statistics(flips.residuals[None])[0], null, draws)
+    return multiple.step_down(flips.statistics(differences[None])[0], null, draws)
 
 
 def p_values(
@@ -183,53 +185,55 @@ def _bet(packed: Bits, differences: Floats, direction: NDArray[np.int64] | None)
     return np.asarray(np.where(direction > 0, doubt(1), doubt(-1)))
 
 
+def _compare_rests(
+    on: Bits, among: Bits, differences: Floats, draws: int, rng: np.random.Generator
+) -> Floats:
+    n = max(1, len(differences))
+    step, size = max(1, _SLICES // n), max(1, _BATCH // n)
+
+    def measure(drawn: Singles) -> Floats:
+        out = np.zeros((drawn.shape[1], len(on)))
+        for i in range(0, len(on), step):
+            part = (bits.unpack(rows[i : i + step], len(differences)) for rows in (on, among))
+            out[:, i : i + step] = np.abs(measure_rests(drawn, *part)).T
+        return out
+
+    starts = range(0, draws, size)
+    null = (measure(shuffle(differences, min(size, draws - i), rng)[:, 1:]) for i in starts)
+    return multiple.step_down(measure(differences[:, None].astype(np.float32))[0], null, draws)
+
+
 class _Flips:
     """Statistics of slices for differences of other signs."""
 
-    def __init__(self, packed: Bits, differences: Floats, elsewhere: Bits | None) -> None:
-        n = len(differences)
-        # a contrast flips differences minus their overall mean
-        center = 0.0 if elsewhere is None or not n else differences.mean()
-        self.residuals = differences - center
-        self.units = np.flatnonzero(self.residuals)
-        self.packed = bits.take(packed, n, self.units)
-        self.elsewhere = None if elsewhere is None else bits.take(elsewhere, n, self.units)
-        self.count = bits.count(packed)
-        self.rest = None if elsewhere is None else bits.count(elsewhere)
+    def __init__(self, packed: Bits, differences: Floats) -> None:
+        self.differences, self.units = differences, np.flatnonzero(differences)
+        self.packed = bits.take(packed, len(differences), self.units)
 
     def draw(self, draws: int, rng: np.random.Generator) -> Iterator[Floats]:
         """Yield differences, all n of a row, with signs flipped at random: batches of rows."""
-        n, m = len(self.residuals), len(self.units)
+        n, m = len(self.differences), len(self.units)
         step = max(1, _BATCH // max(1, n))
         for start in range(0, draws, step):
             rows = min(step, draws - start)
             signs = rng.integers(0, 2, (rows, m), dtype=np.int8) * 2.0 - 1.0
             out = np.zeros((rows, n))
-            out[:, self.units] = signs * self.residuals[self.units]
+            out[:, self.units] = signs * self.differences[self.units]
             yield out
 
     def statistics(self, values: Floats) -> Floats:
         """Return the sizes of sums over root sums of squares, shape (rows, L)."""
         rows, m = values[:, self.units], len(self.units)
-        squares = self.residuals[self.units] ** 2
+        squares = self.differences[self.units] ** 2
         out = np.zeros((len(values), len(self.packed)))
         step = max(1, _SLICES // max(1, m))
         for start in range(0, len(self.packed), step):
             part = slice(start, start + step)
-            weights = self._weights(part, m)
-            scale = np.sqrt(weights**2 @ squares)
-            sums = rows @ weights.T
+            on = bits.unpack(self.packed[part], m).astype(np.float64)
+            scale, sums = np.sqrt(on @ squares), rows @ on.T
             with np.errstate(divide="ignore", invalid="ignore"):
                 out[:, part] = np.where(scale > 0, sums / scale, 0.0)
         return np.abs(out)
-
-    def _weights(self, part: slice, m: int) -> Floats:
-        on = bits.unpack(self.packed[part], m).astype(np.float64)
-        if self.elsewhere is None or self.rest is None:
-            return on
-        off = bits.unpack(self.elsewhere[part], m).astype(np.float64)
-        share = np.maximum(self.count[part], 1), np.maximum(self.rest[part], 1)
-        return np.asarray(on / share[0][:, None] - off / share[1][:, None])
 
 
 def tabulate_signs(units: int, likely: float) -> NDArray[np.float32]:
@@ -277,18 +281,8 @@ def contrast(on: Bools, d: Floats, listed: Sequence[Bools], *, counts: bool) -> 
         first[listed[i]] = i + 1
     strata = np.eye(len(listed) + 1)[first]
     inside, total, squares = (on @ (strata * x[:, None]) for x in (np.ones_like(d), d, d**2))
-    size, every, every_square = strata.sum(0), d @ strata, d**2 @ strata
-    rest = size - inside
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.where(rest > 0, (every - total) / rest, 0.0)
-        spread = np.where(rest > 1, (every_square - squares) / rest - mean**2, 1.0)
-        spread = np.maximum(spread, 0.0) / np.maximum(rest - 1, 1)
-        each = np.maximum(inside, 1)
-        within = np.maximum(squares / each - (total / each) ** 2, 0.0)
-    # without units outside, only the units inside are known
-    known = (inside > 0) & (rest > 0)
-    expected = np.where(known, inside * mean, total).sum(axis=1)
-    variance = np.where(known, within * inside + inside**2 * spread, 0.0).sum(axis=1)
+    known, variance = _expect(inside, total, squares, strata.sum(0), d @ strata, d**2 @ strata)
+    expected, variance = known.sum(axis=1), variance.sum(axis=1)
     net, changed = total.sum(axis=1), squares.sum(axis=1)
     normal = log_ndtr(-(net - expected) / np.sqrt(np.maximum(variance, 1e-9)))
     if not counts:
@@ -296,6 +290,39 @@ def contrast(on: Bools, d: Floats, listed: Sequence[Bools], *, counts: bool) -> 
     tilt = np.clip((1 + expected / np.maximum(changed, 1)) / 2, 0, 1)
     odds = _log_tail((changed + net) / 2, changed, tilt)
     return np.asarray(np.maximum(normal, odds))
+
+
+def _expect(
+    inside: Floats, total: Floats, squares: Floats, size: Floats, every: Floats, square: Floats
+) -> tuple[Floats, Floats]:
+    """Return the changes expected inside rules from those elsewhere, and their variance.
+
+    Of few units, maybe none changed by chance: no side counts as less variable than all units.
+    """
+    rest = size - inside
+    known = (inside > 0) & (rest > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean, pooled = (every - total) / rest, square / size - (every / size) ** 2
+        within = np.maximum(squares / inside - (total / inside) ** 2, pooled)
+        spread = np.maximum((square - squares) / rest - mean**2, pooled) / np.maximum(rest - 1, 1)
+        variance = within * inside + inside**2 * spread
+    # without units outside, only the units inside are known
+    return np.where(known, inside * mean, total), np.where(known, variance, 0.0)
+
+
+def shuffle(d: Floats, draws: int, rng: np.random.Generator) -> Singles:
+    """Return changes as they are, and of units at random: shape (units, 1 + draws)."""
+    return np.stack([d, *(rng.permutation(d) for _ in range(draws))], axis=1).astype(np.float32)
+
+
+def measure_rests(drawn: Singles, on: Bools, among: Bools | None = None) -> Floats:
+    """Return the normal deviates of rules from the rest, of all units or some, in draws."""
+    sums = []
+    for mask in (on, np.ones((1, len(drawn)), dtype=np.bool_) if among is None else among):
+        rows = mask.astype(np.float32)
+        sums += [rows.sum(axis=1, keepdims=True), rows @ drawn, rows @ drawn**2]
+    expected, variance = _expect(*(each.astype(np.float64) for each in sums))
+    return np.asarray((sums[1] - expected) / np.sqrt(np.maximum(variance, 1e-9)))
 
 
 def _log_tail(up: Floats, changed: Floats, chance: Floats) -> Floats:
