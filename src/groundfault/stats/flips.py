@@ -106,9 +106,23 @@ def max_t(
         return _compare_rests(packed, packed | elsewhere, differences, draws, rng)
     if is_graded(differences):
         return multiple.holm(_bet(packed, differences, None))
-    flips = _Flips(packed, differences)
-    null = map(flips.statistics, flips.draw(draws, rng))
-    return multiple.step_down(flips.statistics(differences[None])[0], null, draws)
+    n, units = len(differences), np.flatnonzero(differences)
+    on, changes = bits.take(packed, n, units), differences[units]
+    scale = np.sqrt(bits.sums(on, changes[None] ** 2))
+
+    def measure(drawn: Floats) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(scale > 0, np.abs(bits.sums(on, drawn)) / scale, 0.0).T
+
+    signs = (rng.integers(0, 2, (rows, len(units)), dtype=np.int8) for rows in _split(draws, n))
+    null = (measure((each * 2.0 - 1.0) * changes) for each in signs)
+    return multiple.step_down(measure(changes[None])[0], null, draws)
+
+
+def _split(draws: int, n: int) -> Iterator[int]:
+    """Yield numbers of draws of n units that are held at a time."""
+    size = max(1, _BATCH // max(1, n))
+    return (min(size, draws - start) for start in range(0, draws, size))
 
 
 def p_values(
@@ -188,52 +202,18 @@ def _bet(packed: Bits, differences: Floats, direction: NDArray[np.int64] | None)
 def _compare_rests(
     on: Bits, among: Bits, differences: Floats, draws: int, rng: np.random.Generator
 ) -> Floats:
-    n = max(1, len(differences))
-    step, size = max(1, _SLICES // n), max(1, _BATCH // n)
+    n = len(differences)
+    step = max(1, _SLICES // max(1, n))
 
     def measure(drawn: Singles) -> Floats:
         out = np.zeros((drawn.shape[1], len(on)))
         for i in range(0, len(on), step):
-            part = (bits.unpack(rows[i : i + step], len(differences)) for rows in (on, among))
+            part = (bits.unpack(rows[i : i + step], n) for rows in (on, among))
             out[:, i : i + step] = np.abs(measure_rests(drawn, *part)).T
         return out
 
-    starts = range(0, draws, size)
-    null = (measure(shuffle(differences, min(size, draws - i), rng)[:, 1:]) for i in starts)
+    null = (measure(shuffle(differences, rows, rng)[:, 1:]) for rows in _split(draws, n))
     return multiple.step_down(measure(differences[:, None].astype(np.float32))[0], null, draws)
-
-
-class _Flips:
-    """Statistics of slices for differences of other signs."""
-
-    def __init__(self, packed: Bits, differences: Floats) -> None:
-        self.differences, self.units = differences, np.flatnonzero(differences)
-        self.packed = bits.take(packed, len(differences), self.units)
-
-    def draw(self, draws: int, rng: np.random.Generator) -> Iterator[Floats]:
-        """Yield differences, all n of a row, with signs flipped at random: batches of rows."""
-        n, m = len(self.differences), len(self.units)
-        step = max(1, _BATCH // max(1, n))
-        for start in range(0, draws, step):
-            rows = min(step, draws - start)
-            signs = rng.integers(0, 2, (rows, m), dtype=np.int8) * 2.0 - 1.0
-            out = np.zeros((rows, n))
-            out[:, self.units] = signs * self.differences[self.units]
-            yield out
-
-    def statistics(self, values: Floats) -> Floats:
-        """Return the sizes of sums over root sums of squares, shape (rows, L)."""
-        rows, m = values[:, self.units], len(self.units)
-        squares = self.differences[self.units] ** 2
-        out = np.zeros((len(values), len(self.packed)))
-        step = max(1, _SLICES // max(1, m))
-        for start in range(0, len(self.packed), step):
-            part = slice(start, start + step)
-            on = bits.unpack(self.packed[part], m).astype(np.float64)
-            scale, sums = np.sqrt(on @ squares), rows @ on.T
-            with np.errstate(divide="ignore", invalid="ignore"):
-                out[:, part] = np.where(scale > 0, sums / scale, 0.0)
-        return np.abs(out)
 
 
 def tabulate_signs(units: int, likely: float) -> NDArray[np.float32]:
