@@ -34,11 +34,11 @@ Counts = dict[str, tuple[float, int]]
 
 INTRODUCTION = """# Formats, as their tools write them
 
-Small logs by the tools themselves, which `scripts/make_client_logs.py` makes, and every night anew
-(`pytest -m clients`). *Tool* is the sum of scores over the number of answers as the tool counts
-them, *groundfault* the scores that are read. The two differ where a tool counts a refusal, an
-answer that could not be read, or one that its grader did not reach, as failed; the verdict says how
-many there are.
+Does groundfault read the scores that a tool reports? These are small logs by the tools themselves,
+made every night (`scripts/make_client_logs.py`, `pytest -m clients`). *Tool* is the sum of scores
+over the number of answers as the tool counts them, *groundfault* the scores that groundfault reads.
+The two differ where a tool counts as failed a refusal, an unreadable answer, or one that its grader
+did not reach; the verdict says how many.
 
 """
 
