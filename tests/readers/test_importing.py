@@ -349,7 +349,7 @@ def test_sources_are_files_folders_and_patterns(desk: Path):
     with pytest.raises(InputError, match="is not a log of a known tool"):
         Evidence.from_logs("x.txt")
     Path("t.csv").write_text("id,f1,error\na,0.3,0\nb,0.2,1\nc,0.4,1\n")
-    with pytest.raises(InputError, match=r"audit t.csv --id id --outcome error"):
+    with pytest.raises(InputError, match=r"audit or compare: --id id --outcome error"):
         Evidence.from_logs("t.csv")
     with pytest.raises(PlanError, match="no reader is named 'x'"):
         Evidence.from_logs("runs", reader="x")
@@ -365,12 +365,12 @@ def test_tables_are_no_logs_and_the_message_says_how_they_are_read(desk: Path):
     # as a saved data set is, or a folder of a table's parts
     (desk / "folder").mkdir()
     pl.DataFrame({"id": [1], "error": [0]}).write_ipc(desk / "folder" / "part.arrow")
-    message = r"part\.arrow; .* groundfault audit folder --id id --outcome error$"
+    message = r"part\.arrow; .* in audit or compare: --id id --outcome error$"
     with pytest.raises(InputError, match=message):
         Evidence.from_logs("folder")
     Path("my own.csv").write_text("id,error\na,0\n")
     # import has no --outcome, so the advice names a command that has it
-    with pytest.raises(InputError, match=r"audit 'my own\.csv' --id id --outcome error,"):
+    with pytest.raises(InputError, match=r"audit or compare: --id id --outcome error,"):
         Evidence.from_logs("my own.csv")
 
 

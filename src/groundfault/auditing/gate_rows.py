@@ -11,7 +11,12 @@ import numpy as np
 import polars as pl
 from msgspec import Struct, structs
 
-from groundfault.auditing.messages import compare_models, format_points, write_mode_sentence
+from groundfault.auditing.messages import (
+    compare_models,
+    equal_p,
+    format_points,
+    write_mode_sentence,
+)
 from groundfault.auditing.report import parse_report, read_report
 from groundfault.auditing.report_schema import OverallChange, ReportData
 from groundfault.core.finding import Finding
@@ -261,7 +266,7 @@ def make_overall_row(report: ReportData, change: OverallChange, outcome: str = "
         kind="overall",
         sentence=(
             f"Overall, {told} ({', '.join(rates)}; "
-            f"{format_points(change.change)} points; p = {change.p:.2g})."
+            f"{format_points(change.change)} points; {equal_p(change.p)})."
         ),
         subject=change,
     )

@@ -332,7 +332,7 @@ def _find(
     if not logs:
         others = f", but {len(unread):,} other files, such as {_name(unread[0])}" if unread else ""
         names = ", ".join(str(s) for s in sources)
-        advice = f"; {_advise_table(*sources)}" if others else ""
+        advice = f"; {_advise_table(sources[0])}" if others else ""
         told = _explain(unread, candidates)
         raise InputError(told or f"{names}: no log of a known tool{others}{advice}")
     used = {name: candidates[name] for _, (_, name, _) in logs.values()}
@@ -413,11 +413,9 @@ def _unknown(path: Path, reader: str | None) -> str:
     )
 
 
-def _advise_table(*sources: str | Path) -> str:
-    # a whole command, since import has no --outcome
-    names = " ".join(quote(str(source)) for source in sources)
+def _advise_table(source: str | Path) -> str:
     try:
-        table = read_table(sources[0])[0]
+        table = read_table(source)[0]
     except InputError:
         table = pl.DataFrame()
     columns = table.columns
@@ -428,8 +426,8 @@ def _advise_table(*sources: str | Path) -> str:
     flags = "".join(f" --id {quote(name)}" for name in ids[:1])
     asked = "" if told or not columns else f", where COL is one of {', '.join(columns[:12])}"
     return (
-        "if it is a table, name its outcome column: groundfault audit "
-        f"{names}{flags} --outcome {quote(told[0]) if told else 'COL'}{asked}"
+        "if it is a table, name its outcome column in audit or compare:"
+        f"{flags} --outcome {quote(told[0]) if told else 'COL'}{asked}"
     )
 
 
