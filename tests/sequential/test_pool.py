@@ -126,3 +126,13 @@ def test_modes_of_an_earlier_audit_become_groups():
     # a forged report would take minutes
     with pytest.raises(InputError, match="5,000 failure modes, and at most 500"):
         pool.declare_modes([modes[0]] * 5000, 0.85)
+
+
+def test_scores_may_be_verdicts_in_words() -> None:
+    table = {"id": ["a", "b", "c", "d"], "verdict": ["Pass", "FAIL", "N/A", " pass "]}
+    with pytest.warns(UserWarning, match="fail as 0, pass as 1"):
+        pool = Pool.from_table(table, id="id", scores="verdict")
+    assert pool.recorded is not None
+    assert np.nan_to_num(pool.recorded, nan=-1.0).tolist() == [1.0, 0.0, -1.0, 1.0]
+    with pytest.raises(InputError, match=r"the score 5; .* write 1 to 5 as 0, 0\.25"):
+        Pool.from_table({"id": ["a", "b"], "mark": [1, 5]}, id="id", scores="mark")

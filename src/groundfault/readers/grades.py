@@ -131,9 +131,9 @@ def _drop_empty(frame: pl.DataFrame, outcome: str, passes: Sequence[str]) -> pl.
 
 
 def holds_verdicts(column: pl.Series) -> bool:
-    """Return whether a column's values are words such as passed and failed."""
-    words = column.drop_nulls().cast(pl.String).str.strip_chars().str.to_lowercase()
-    return bool(len(words)) and bool(words.is_in(list(_VERDICTS)).all())
+    """Return whether a column's values are words such as passed and failed; some may be N/A."""
+    words = {*column.drop_nulls().cast(pl.String).str.strip_chars().str.to_lowercase()}
+    return bool(words - {*NO_VALUE}) and words <= {*_VERDICTS, *NO_VALUE}
 
 
 def _read_passes(frame: pl.DataFrame, outcome: str, passes: Sequence[str]) -> pl.DataFrame:

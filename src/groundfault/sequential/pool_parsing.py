@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from groundfault.base.arrays import Bools, Floats
 from groundfault.core.candidate import Candidate, matrix
 from groundfault.errors import InputError, RuleError, require_name
+from groundfault.readers.grades import holds_verdicts, read_grades
 from groundfault.readers.table import read_table
 from groundfault.slicing import embedding as embeddings
 from groundfault.slicing.embedding import embed
@@ -163,10 +164,12 @@ def check_embedding(embedding: Any, rows: int) -> Floats:
 def read_scores(frame: pl.DataFrame, name: str, where: str) -> Floats:
     """Return recorded scores; NaN where the column is empty."""
     scores = get_column(frame, name, where)
+    if scores.dtype == pl.String and holds_verdicts(scores):
+        scores = read_grades(frame, name, positive_is_good=True, null_outcome=None)[0][name]
     if not (scores.dtype.is_numeric() or scores.dtype in (pl.Boolean, pl.Null)):
         raise InputError(
-            f"{where}: column {name!r} holds {scores.dtype}; scores are numbers in [0, 1], or "
-            "true/false: write 1 for a pass and 0 for a failure"
+            f"{where}: column {name!r} holds {scores.dtype}; scores are numbers in [0, 1], words "
+            "such as pass and fail, or true/false: write 1 for a pass and 0 for a failure"
         )
     values = scores.cast(pl.Float64)
     if values.is_nan().any():
@@ -192,5 +195,8 @@ def check_scores(values: object, rows: int, where: str) -> Floats:
         raise InputError(f"{where} has shape {scores.shape}; give a score for each of {rows} cases")
     bad = scores[(scores < 0) | (scores > 1)]
     if len(bad):
-        raise InputError(f"{where} holds the score {bad[0]:g}; scores lie in [0, 1]")
+        raise InputError(
+            f"{where} holds the score {bad[0]:g}; scores lie in [0, 1]: write 1 to 5 as 0, 0.25, "
+            "0.5, 0.75 and 1"
+        )
     return scores
