@@ -249,6 +249,7 @@ def test_a_mode_holds_for_tables_whose_columns_are_still_whole(
     )
     mode = make_mode(rule)
     assert mode.holds(table).to_list() == expected
+    assert mode.holds(table.to_arrow()).to_list() == expected
     with pytest.raises(InputError, match="does not have"):
         mode.holds(table.select(other="when"))
 

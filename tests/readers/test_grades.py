@@ -32,7 +32,7 @@ def read(name: str, values: list[object], **settings: object) -> list[float | No
     ],
 )
 def test_words_are_read_and_said(name: str, values: list[object], losses: list[float]) -> None:
-    with pytest.warns(UserWarning, match="turns it round"):
+    with pytest.warns(UserWarning, match="positive_is_good=(True|False), or --pos"):
         assert read(name, values) == pytest.approx(losses)
     for good in (True, False):
         with pytest.warns(UserWarning, match="and 1 is a"):
@@ -117,7 +117,10 @@ def test_the_command_line(tmp_path: Path) -> None:
     audit = ["audit", path, "--id", "id", "--no-ledger", "--ignore", "result", "--out", report]
     good = run(*audit, "--outcome", "passed", "--ignore", "rating")
     assert good.exit_code == 0
-    assert "no as 0, yes as 1, and 1 is a pass (--positive-is-bad turns it round)" in good.output
+    assert (
+        "no as 0, yes as 1, and 1 is a pass (positive_is_good=False, or --positive-is-bad"
+        in good.output
+    )
     assert Report.load(report).error_rate == 0.25
     assert run("verify", report, "--no-ledger").exit_code == 0
     asked = run("audit", path, "--outcome", "result", "--ignore", "passed")

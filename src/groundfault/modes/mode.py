@@ -231,6 +231,7 @@ class Mode(_Section, frozen=True, kw_only=True):
         Parameters
         ----------
         frame : polars.DataFrame
+            Or a table of pandas or Arrow.
 
         Returns
         -------
@@ -242,8 +243,11 @@ class Mode(_Section, frozen=True, kw_only=True):
         InputError
             If a column is missing.
         """
+        from polars import DataFrame
+
         from groundfault.core.roles import find_part
 
+        frame = DataFrame(frame)
         found = {name: find_part(frame, name) for name in self.columns}
         missing = [name for name, column in found.items() if column is None]
         if missing:

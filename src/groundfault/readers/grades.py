@@ -110,7 +110,9 @@ def read_grades(
     is_what, other = ("pass", "bad") if positive_is_good else ("failure", "good")
     how = f"{pairs}, and 1 is a {is_what}"
     warnings.warn(
-        f"outcome {outcome!r}: {how} (--positive-is-{other} turns it round)", stacklevel=3
+        f"outcome {outcome!r}: {how} (positive_is_good={not positive_is_good}, or "
+        f"--positive-is-{other}, turns it round)",
+        stacklevel=3,
     )
     spelled = column.str.strip_chars().str.to_lowercase()
     worth = spelled.replace_strict(worths, return_dtype=pl.Float64)
