@@ -106,6 +106,18 @@ def test_numbers_that_a_spreadsheet_spells_out_are_numbers(tmp_path: Path) -> No
     assert frame.columns == header.rstrip(",").split(",")
 
 
+def test_numbers_in_words_are_numbers_in_every_kind_of_table(tmp_path: Path) -> None:
+    """Digits alone stay words there: whoever has types and writes "01234" means a name."""
+    path, zips = tmp_path / "export.jsonl", ["01234", "98765", "12345"]
+    rows = {"id": list("abc"), "share": ["85%", "N/A", "7.5%"], "zip": zips, "error": [0, 1, 0]}
+    lines = [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    for source in (path, pd.DataFrame(rows)):
+        frame = Evidence.from_table(source, id="id", outcome="error").frame
+        assert frame["share"].to_list() == [85, None, 7.5]
+        assert frame["zip"].to_list() == zips
+
+
 def test_a_number_after_ten_thousand_rows_may_be_a_word(tmp_path: Path) -> None:
     path = tmp_path / "late.csv"
     path.write_text("\n".join(["x,error", *["5,0"] * 10_000, "N/A,1", ""]))
@@ -150,6 +162,12 @@ def test_a_json_list_of_objects_is_a_table(tmp_path: Path) -> None:
     path.write_text(json.dumps([{"id": 1, "x": 2, "error": 0}, {"id": 2, "x": None, "error": 1}]))
     frame = Evidence.from_table(path, id="id", outcome="error").frame
     assert frame["x"].to_list() == [2, None]
+    rows = [{"id": 1, "error": 0}, {"id": 2, "error": 1}]
+    path.write_text(json.dumps({"run": "r1", "tags": ["x"], "results": rows}))
+    assert len(Evidence.from_table(path, id="id", outcome="error")) == 2
+    path.write_text(json.dumps({"results": rows, "more": rows}))
+    with pytest.raises(InputError, match="has 2 lists of objects; a table is one list"):
+        Evidence.from_table(path, outcome="error")
     path.write_text("[1]")
     with pytest.raises(InputError, match="every item is a dict"):
         Evidence.from_table(path, outcome="error")

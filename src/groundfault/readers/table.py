@@ -48,7 +48,7 @@ _FILE = b"ARROW1"
 _ROWS = 10_000
 # name that polars gives to a column without one, beside another
 _UNNAMED = r"(_duplicated_\d+)?"
-_LONGEST_NUMBER = 40  # bytes: the longest float has 24 and a sign 3; prose is not looked through
+_FIRST = 100  # values that tell words from numbers, so that a long column is not looked through
 # all numbers of a column have the same sign, or none
 _SIGN = r"([$€£]|%$)"
 
@@ -76,35 +76,49 @@ def _read_csv(path: Path, text: Sequence[str]) -> pl.DataFrame:
     except pl.exceptions.ComputeError:
         # a later row has another type
         table = pl.read_csv(escape_pattern(path), infer_schema_length=None, **options)
-    # pandas writes an index without a name, spreadsheets empty columns and rows beside a table
-    names = {c: f"column {i}" for i, c in enumerate(header, 1) if re.fullmatch(_UNNAMED, c)}
-    table = table.drop(c for c in names if table[c].null_count() == table.height)
-    table = table.rename(names, strict=False)
     # without an id, a row of nothing may be an example whose outcome is missing
     if schema:
         table = table.filter(~pl.all_horizontal(pl.all().is_null()))
+    return _read_numbers(_name_columns(table), text, separator)
+
+
+def _name_columns(table: pl.DataFrame) -> pl.DataFrame:
+    """Name the index of pandas by its place, and drop the empty columns of a spreadsheet."""
+    names = {c: f"column {i}" for i, c in enumerate(table.columns, 1) if re.fullmatch(_UNNAMED, c)}
+    empty = [c for c in names if table[c].null_count() == table.height]
+    return table.drop(empty).rename(names, strict=False)
+
+
+def _read_numbers(table: pl.DataFrame, text: Sequence[str], separator: str = ",") -> pl.DataFrame:
+    """Return a table with numbers for words such as 85% and N/A, in columns of these alone."""
     words = [c for c in table if c.dtype == pl.String and c.name not in text]
-    words = [c for c in words if not (c.str.len_bytes() > _LONGEST_NUMBER).any()]
-    return table.with_columns(_read_numbers(column, separator) for column in words)
+    heads = (_parse_numbers(c.drop_nulls().head(_FIRST), separator) for c in words)
+    likely = [c for c, numbers in zip(words, heads, strict=True) if numbers is not None]
+    # where fewer than half are numbers, the words say more; digits in quotes are names
+    return table.with_columns(
+        numbers
+        for c in likely
+        if (numbers := _parse_numbers(c, separator)) is not None
+        and 2 * numbers.count() > c.count() > c.cast(float, strict=False).count()
+    )
 
 
-def _read_numbers(words: pl.Series, separator: str) -> pl.Series:
-    """Return a column as numbers if all its values are, or say that there is none, such as N/A."""
+def _parse_numbers(words: pl.Series, separator: str) -> pl.Series | None:
+    """Return the numbers that words spell, null for N/A and the like; None if one spells none."""
     plain = words.str.strip_chars().str.to_lowercase()
     plain = plain.set(plain.is_in(NO_VALUE).fill_null(value=False), None)
     # the spreadsheets that write semicolons write 1,5 for a number, others 1,500
     comma, instead = (",", ".") if separator == ";" else (r",(\d{3})\b", "${1}")
     bare = plain.str.replace(_SIGN, "").str.replace_all(comma, instead)
-    numbers, values = bare.cast(float, strict=False), plain.drop_nulls()
-    # where fewer than half are numbers, the words say more
-    is_number = numbers.null_count() == plain.null_count() and len(values) * 2 > words.count()
-    return numbers if is_number and values.str.extract(_SIGN).n_unique() == 1 else words
+    numbers, signs = bare.cast(float, strict=False), plain.drop_nulls().str.extract(_SIGN)
+    is_one = numbers.null_count() == plain.null_count() and signs.n_unique() <= 1
+    return numbers if is_one else None
 
 
 def _parse_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
     kind = path.suffix.lower()
     if kind == ".json":
-        return _from_python(json_file(path, list[object]))
+        return _from_python(_find_rows(path))
     if kind in (".csv", ".tsv"):
         return _read_csv(path, text)
     if kind not in _TEXT_FORMATS:
@@ -115,6 +129,19 @@ def _parse_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
     except pl.exceptions.PolarsError:
         # slower, but it reads NaN as Python writes it, and names the line that is wrong
         return pl.DataFrame(list(json_lines(path, dict[str, Any])), infer_schema_length=None)
+
+
+def _find_rows(path: Path) -> list[object]:
+    """Return the objects of a JSON file, which may stand under a name: {"results": [...]}."""
+    content = json_file(path, object)
+    if isinstance(content, list):
+        return content
+    lists = [each for each in map(listing, mapping(content).values()) if each and mapping(each[0])]
+    if len(lists) != 1:
+        raise InputError(
+            f"{path} has {len(lists)} lists of objects; a table is one list, an object for each row"
+        )
+    return lists[0]
 
 
 class ArrowTable(Protocol):
@@ -164,7 +191,7 @@ def read_table(
         If the source is missing or empty, or cannot be read as a table.
     """
     frame, places = _read_source(source, text, numbers)
-    return settle_types(frame), places
+    return settle_types(_read_numbers(frame, text)), places
 
 
 def _read_source(
