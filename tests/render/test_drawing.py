@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from groundfault.render.drawing import Drawing, Scale, make_stairs, mix_colours
+from groundfault.render.drawing import Drawing, Scale, make_stairs
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -85,12 +85,6 @@ def test_text_is_text_and_its_lines_are_apart() -> None:
     # a legend wider than the drawing takes several rows
     rows = [e for e in root.iter(f"{SVG}g") if "meaning" in "".join(e.itertext())][1:]
     assert len(rows) == 4
-
-
-def test_colours_between_two_are_mixed() -> None:
-    stops = ["#000000", "#ffffff", "#ff0000"]
-    mixed = [mix_colours(share, stops) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
-    assert mixed == ["#000000", "#808080", "#ffffff", "#ff8080", "#ff0000"]
 
 
 def test_names_aslant_stay_inside_the_drawing() -> None:

@@ -29,6 +29,7 @@ from groundfault_lab.commands.taxonomy_use import (
     evaluate as evaluate_command,
     predict as predict_command,
 )
+from groundfault_lab.pages.taxonomy_figures import mix_colours
 from groundfault_lab.stats import irt
 from groundfault_lab.taxonomy.fitting.fit import fit
 from groundfault_lab.taxonomy.fitting.matrix import Matrix
@@ -508,3 +509,9 @@ def test_the_commands(world: tuple[Taxonomy, Matrix], tmp_path: Path) -> None:
     )
     assert isinstance(refused.exception, InputError)
     assert not (tmp_path / "e").exists()
+
+
+def test_colours_between_two_are_mixed() -> None:
+    stops = ["#000000", "#ffffff", "#ff0000"]
+    mixed = [mix_colours(share, stops) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    assert mixed == ["#000000", "#808080", "#ffffff", "#ff8080", "#ff0000"]

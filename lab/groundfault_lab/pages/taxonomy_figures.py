@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from groundfault.render import words
-from groundfault.render.drawing import Colour, Drawing, Figure, Scale, mix_colours, spread_evenly
+from groundfault.render.drawing import Colour, Drawing, Figure, Scale, spread_evenly
 from groundfault_lab.taxonomy.fitting.taxonomy import Taxonomy
 
 MAX_MODELS = 60
@@ -152,4 +152,27 @@ def _describe_omissions(taxonomy: Taxonomy) -> str:
     )
     return sentence + (
         f" The {MAX_CLUSTERS} largest of {clusters} clusters." if clusters > MAX_CLUSTERS else ""
+    )
+
+
+def mix_colours(share: float, stops: Sequence[str]) -> str:
+    """Return the colour at a share of the way along some colours.
+
+    Parameters
+    ----------
+    share : float
+        In [0, 1].
+    stops : sequence of str
+        Colours at equal distances, such as ``#ffffff``.
+
+    Examples
+    --------
+    >>> mix_colours(0.25, ["#000000", "#ffffff", "#ff0000"])
+    '#808080'
+    """
+    place = share * (len(stops) - 1)
+    i = min(int(place), len(stops) - 2)
+    ends = [[int(stop[k : k + 2], 16) for k in (1, 3, 5)] for stop in stops[i : i + 2]]
+    return "#" + "".join(
+        f"{round(a + (place - i) * (b - a)):02x}" for a, b in zip(*ends, strict=True)
     )

@@ -139,7 +139,7 @@ def draw_scores(
 
 
 @dataclass(frozen=True)
-class JanusLite:
+class JanusLite(JanusA):
     """The paper's ablation: lifts above the 95th percentile of decoys, then the holdout gate.
 
     The percentile is the smallest value that at least 95 % of decoys do not exceed, in the exact
@@ -147,10 +147,6 @@ class JanusLite:
     null candidates about L/20 pass."""
 
     name: str = "janus-lite"
-    confirmation: Confirmation = "gate"
-    lift_ranked: bool = True
-    distinct: bool = False
-    bounds: ErrorRate = "none"
 
     def screen(self, units: Units, hypotheses: Places, plan: Plan, rng: Generator) -> Screening:
         """Keep hypotheses above the percentile."""

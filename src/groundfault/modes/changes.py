@@ -273,11 +273,11 @@ class _ChangeTest:
         bar = bars[kind]
         z = np.sqrt(2 * np.maximum(-bar, 0.5))
         modes: list[tuple[Listed, Bools]] = []
-        places = self._shuffle(d) if len(pool) else family.adjust
+        places = self._shuffle(d) if len(pool) else family
         while len(modes) < MOST_MODES and len(pool):
             masks = [on for _, on in modes]
             log_p2 = self._contrast(on, sign, masks) + handicap
-            beyond = np.maximum(family.adjust(log_p2, kind), places(log_p2, kind))
+            beyond = np.maximum(family.adjust(log_p2, kind), places.adjust(log_p2, kind))
             new = ~np.any(masks, axis=0) if masks else np.ones(self.n, dtype=np.bool_)
             score = np.where(beyond <= self.level, _guarantee(on & new, d, d[new], z), -1.0)
             if score.max() <= 0:
@@ -310,37 +310,32 @@ class _ChangeTest:
             beyond[start : start + most] = log_p + self.handicap[part] - bars[self.kind[part]]
         return pool[np.argsort(beyond, kind="stable")[:most]]
 
-    def _shuffle(self, d: Floats) -> Callable[[Floats, Places], Floats]:
+    def _shuffle(self, d: Floats) -> Joint:
         """Return how a rule unlike the rest is adjusted for all rules.
 
         Flips leave changes in their units. Which units changed is chance as well: of 20 that got
-        worse, one rule for half of all may match 17. Large classes pay for their number.
+        worse, one rule for half of all may match 17. Rules of large classes count as independent.
         """
         from scipy.special import log_ndtr
 
-        summed = SummedBars(self.counts, self.shares)
+        rng = stream(0, "modes: places")
         work = np.maximum(self.counts, _FEW) * float(self.n * PERMUTATIONS)
         few = np.flatnonzero(work <= _SHUFFLED)
-        if not len(few):
-            return summed.adjust
-        drawn = flips.shuffle(d, PERMUTATIONS, stream(0, "modes: places"))
-        on, least = bitset.unpack(self.rows, self.n), np.zeros((1 + PERMUTATIONS, len(few)))
+        drawn = flips.shuffle(d, PERMUTATIONS if len(few) else 0, rng)
+        chance = rng.random((1 + PERMUTATIONS, len(self.kinds)))
+        # the least of as many uniform p-values
+        least = np.log(-np.expm1(np.log(chance) / np.maximum(self.counts, 1)))
 
         def evaluate(rows: Bools, lowest: Singles) -> Singles:
             z = flips.measure_rests(drawn, rows).max(axis=0, initial=0)
             return np.asarray(np.minimum(lowest, -z), dtype=np.float32)
 
-        for c, rules in enumerate(np.flatnonzero(self.kind == k) for k in few):
+        on = bitset.unpack(self.rows, self.n)
+        for c in few:
+            rules = np.flatnonzero(self.kind == c)
             sides = self.left[rules], self.right[rules], self.handicap[rules]
-            least[:, c] = find_least(on, *sides, (self.n, len(least)), evaluate, log_ndtr)
-        joint = Joint(least, self.shares[few])
-
-        def adjust(log_p: Floats, kind: Places) -> Floats:
-            adjusted, known = summed.adjust(log_p, kind), np.isin(kind, few)
-            adjusted[known] = joint.adjust(log_p[known], np.searchsorted(few, kind[known]))
-            return adjusted
-
-        return adjust
+            least[:, c] = find_least(on, *sides, drawn.shape, evaluate, log_ndtr)
+        return Joint(least, self.shares)
 
     def _contrast(self, on: Bools, sign: int, listed: Sequence[Bools]) -> Floats:
         """Return log p that rules changed as the rest did, given the listed rules."""

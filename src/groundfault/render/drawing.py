@@ -72,29 +72,6 @@ def spread_evenly(items: Sequence[Item], max_items: int) -> list[Item]:
     return [items[round(i * (len(items) - 1) / (max_items - 1))] for i in range(max_items)]
 
 
-def mix_colours(share: float, stops: Sequence[str]) -> str:
-    """Return the colour at a share of the way along some colours.
-
-    Parameters
-    ----------
-    share : float
-        In [0, 1].
-    stops : sequence of str
-        Colours at equal distances, such as ``#ffffff``.
-
-    Examples
-    --------
-    >>> mix_colours(0.25, ["#000000", "#ffffff", "#ff0000"])
-    '#808080'
-    """
-    place = share * (len(stops) - 1)
-    i = min(int(place), len(stops) - 2)
-    ends = [[int(stop[k : k + 2], 16) for k in (1, 3, 5)] for stop in stops[i : i + 2]]
-    return "#" + "".join(
-        f"{round(a + (place - i) * (b - a)):02x}" for a, b in zip(*ends, strict=True)
-    )
-
-
 def make_stairs(places: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
     """Yield the corners of a line that keeps each height until the next place."""
     for (x, height), (following, _) in pairwise(places):

@@ -23,6 +23,7 @@ from groundfault.stats.bits import Bits
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Singles = NDArray[np.float32]
 
 # differences flipped, and slices unpacked, at a time
@@ -126,9 +127,7 @@ def _split(draws: int, n: int) -> Iterator[int]:
 
 
 def p_values(
-    packed: Bits,
-    differences: Floats,
-    direction: NDArray[np.int64] | None = None,
+    packed: Bits, differences: Floats, direction: NDArray[np.int64] | None = None
 ) -> Floats:
     """Return p-values that mean differences are 0 on slices, unadjusted.
 
@@ -164,17 +163,18 @@ def p_values(
     up, down = (
         bits.sums(packed, (sign * differences > 0).astype(np.int64)[None])[:, 0] for sign in (1, -1)
     )
-    more, fewer = _sign_tail(up, up + down), _sign_tail(down, up + down)
+    more, fewer = _tail(up, up + down, 0.5), _tail(down, up + down, 0.5)
     if direction is None:
         return np.asarray(np.minimum(1.0, 2 * np.minimum(more, fewer)))
     return np.asarray(np.where(direction > 0, more, fewer))
 
 
-def _sign_tail(wins: NDArray[np.int64], pairs: NDArray[np.int64]) -> Floats:
-    """Return probability of at least this many wins among pairs that may go either way."""
+def _tail(up: Floats | Ints, changed: Floats | Ints, chance: float | Floats) -> Floats:
+    """Return the probability of at least this many up among units that changed."""
     from scipy.special import bdtrc
 
-    return np.where(wins > 0, bdtrc(wins - 1.0, np.maximum(pairs, 1), 0.5), 1.0)
+    pairs = np.maximum(changed, 1).astype(np.int64)
+    return np.where(up > 0, bdtrc(np.maximum(up - 1.0, 0), pairs, chance), 1.0)
 
 
 def is_graded(differences: Floats) -> bool:
@@ -268,8 +268,8 @@ def contrast(on: Bools, d: Floats, listed: Sequence[Bools], *, counts: bool) -> 
     if not counts:
         return np.asarray(normal)
     tilt = np.clip((1 + expected / np.maximum(changed, 1)) / 2, 0, 1)
-    odds = _log_tail((changed + net) / 2, changed, tilt)
-    return np.asarray(np.maximum(normal, odds))
+    odds = _tail(np.rint((changed + net) / 2), np.rint(changed), tilt)
+    return np.asarray(np.maximum(normal, np.log(np.maximum(odds, 1e-300))))
 
 
 def _expect(
@@ -303,14 +303,6 @@ def measure_rests(drawn: Singles, on: Bools, among: Bools | None = None) -> Floa
         sums += [rows.sum(axis=1, keepdims=True), rows @ drawn, rows @ drawn**2]
     expected, variance = _expect(*(each.astype(np.float64) for each in sums))
     return np.asarray((sums[1] - expected) / np.sqrt(np.maximum(variance, 1e-9)))
-
-
-def _log_tail(up: Floats, changed: Floats, chance: Floats) -> Floats:
-    from scipy.special import bdtrc
-
-    up, changed = np.rint(up), np.maximum(np.rint(changed), 1)
-    tail = np.where(up > 0, bdtrc(np.maximum(up - 1, 0), changed.astype(np.int64), chance), 1.0)
-    return np.asarray(np.log(np.maximum(tail, 1e-300)))
 
 
 def tells_runs(on: Bools, second: Bools) -> bool:
