@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ _BREAK = re.compile(r"[\W_]+")
 _SPACED = {code: " " for code in range(128) if not chr(code).isalnum()}
 _SPACED_WORDS = {code: " " for code in _SPACED if chr(code) != "_"}
 _FEWEST = 8  # 3-grams of the shorter text: fewer are contained in much by chance
-_BITS, _FEATURES = 128, 1 << 14  # of a fingerprint; of hashed 3-grams, few of which collide
+# of a fingerprint, counted in a byte; of hashed 3-grams, few of which collide
+_BITS, _FEATURES = 128, 1 << 14
 _WORD_32 = (1 << 32) - 1  # MurmurHash3 computes with words of 32 bits
 # error of a fingerprint's angle as a share of its bits: three standard deviations
 _WIDER = 0.08
@@ -28,6 +29,7 @@ _WIDER = 0.08
 _COMMON, _MANY = 0.25, 40
 # texts compared with all others at a time, which bounds memory
 _ROWS = 128
+_LETTERS = 1 << 14  # of short texts that are hashed together, in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -131,23 +133,24 @@ def _compare_letters(
     everything: list[str], first: int, min_cosine: float, *, normalised: bool
 ) -> Iterator[DuplicatePair]:
     # hashing needs no vocabulary of all character 4-grams; counts of colliding ones add up
-    ready = (t if normalised and t.isascii() else normalise_text(t) for t in everything)
-    columns, times = zip(*map(_count_columns, ready), strict=True)
+    ready = [t if normalised and t.isascii() else normalise_text(t) for t in everything]
+    columns, times = zip(*_count_columns(ready), strict=True)
     vectors = _tabulate(columns)
-    vectors.data = np.concatenate(times)
+    vectors.data = np.concatenate(times).astype(np.float32)
     rare = _find_rare_columns(vectors)
     if not rare.any():
         return
     vectors = vectors[:, rare]
     lengths = np.sqrt(np.asarray(vectors.multiply(vectors).sum(axis=1, dtype=np.float64)).ravel())
     vectors.data = (vectors.data / np.repeat(lengths, np.diff(vectors.indptr))).astype(np.float32)
-    prints = _fingerprints(vectors)
+    prints = np.ascontiguousarray(_fingerprints(vectors).T)
     # the angle between two vectors is the share of random planes that separate them, times pi
     # (Charikar 2002, doi:10.1145/509907.509965); fingerprints only preselect pairs
     reach = _BITS * (np.arccos(np.clip(min_cosine, -1, 1)) / np.pi + _WIDER)
     for start in range(first, len(everything), _ROWS):
-        differ = prints[start : start + _ROWS, None] ^ prints[None, : start + _ROWS]
-        row, column = np.nonzero(np.bitwise_count(differ).sum(axis=2, dtype=np.int64) <= reach)
+        some, end = slice(start, start + _ROWS), start + _ROWS
+        differ: Any = sum(np.bitwise_count(one[some, None] ^ one[:end]) for one in prints)
+        row, column = np.nonzero(differ <= reach)
         row, column = (row + start)[column < row + start], column[column < row + start]
         cosine = np.asarray(vectors[row].multiply(vectors[column]).sum(axis=1)).ravel()
         # float32 cosines of equal texts are not quite 1
@@ -155,11 +158,16 @@ def _compare_letters(
         yield from _pairs("letters", row[at] - first, column[at], np.minimum(cosine[at], 1.0))
 
 
-def _count_columns(text: str) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    """Return the columns of a text's 4-grams of letters, and how often each is there."""
-    times = np.bincount(_hash_to_columns(text))
-    columns = np.flatnonzero(times)
-    return columns, times[columns].astype(np.float32)
+def _count_columns(texts: Sequence[str]) -> Iterator[tuple[NDArray[np.int32], Ints]]:
+    """Yield the columns of each text's 4-grams of letters, and how often each is there."""
+    ends = np.cumsum([len(text) for text in texts])
+    batches = np.flatnonzero(np.diff(ends // _LETTERS)) + 1
+    for first, last in pairwise([0, *batches.tolist(), len(texts)]):
+        columns = _hash_to_columns("".join(texts[first:last]))
+        start = 0
+        for text in texts[first:last]:  # grams across the end of a text are left out
+            yield np.unique(columns[start : start + max(len(text) - 3, 0)], return_counts=True)
+            start += len(text)
 
 
 def _tabulate_trigrams(texts: Iterable[str], least: float) -> Any:
