@@ -52,7 +52,7 @@ def test_a_command_does_not_search_its_libraries_for_cycles() -> None:
         "main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "True 20000"
+    assert done.stdout.splitlines()[-1] == "True 100000"
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_signal_is_128_and_its_number_and_leaves_nothing_behind(
     if before is signal.SIG_IGN:
         pytest.skip("what started these tests ignores this signal, as nohup does, and so do we")
     # in the middle of writing, where most could be left behind
-    monkeypatch.setattr(Report, "to_markdown", lambda *_: signal.raise_signal(number))
+    monkeypatch.setattr(Report, "to_json", lambda *_: signal.raise_signal(number))
     words = ("audit", table, "--outcome", "error", "--id", "id", "--out", "report")
     assert run(monkeypatch, *words) == 128 + number
     assert signal.getsignal(number) is before

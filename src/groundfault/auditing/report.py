@@ -35,6 +35,7 @@ WRITTEN = "report_written"
 _PAGES = {
     "html": "groundfault.render:to_html",
     "markdown": "groundfault.render:to_markdown",
+    "outline": "groundfault.render:make_outline",
     "notebook": "groundfault.render.preview_pages:show_report",
 }
 
@@ -207,8 +208,9 @@ class Report(ReportData, frozen=True, kw_only=True):
         with replace_folder(directory) as place:
             self.library.freeze(place / "library.json")
             self.to_json(place / "report.json")
-            self.to_markdown(place / "report.md")
-            self.to_html(place / "report.html")
+            page = load_object(_PAGES["outline"])(self)  # of both, as it takes longest
+            save_text(load_object(_PAGES["markdown"])(page), place / "report.md")
+            save_text(load_object(_PAGES["html"])(page), place / "report.html")
             digests = write_sums(place)
             if self.witness is not None and self.ledger is not None:
                 # before the files are in place, so that the ledger knows all of them

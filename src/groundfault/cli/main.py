@@ -23,7 +23,7 @@ from groundfault.errors import GroundfaultError, InputError, shorten
 TROUBLE = 2
 """Exit status where input or output is in trouble; 1 is a gate that failed."""
 
-_MADE = 20_000
+_MADE = 100_000
 """Objects made between two searches for unused cycles, 700 in Python: most are classes and
 functions of libraries, which stay. That and no search at the end save .3 of 1.8 s."""
 

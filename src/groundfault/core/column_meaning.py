@@ -337,10 +337,9 @@ def holds_conversations(values: pl.Series) -> bool:
     if values.dtype != pl.String:
         return False
     some = values.drop_nulls().head(_LOOKED_AT)
-    if not len(some) or not some.str.contains(r'^\s*[\[{][\s\S]*"').all():
-        return False
-    return all(
-        (items := open_conversation(text))
+    return bool(len(some)) and all(
+        text.lstrip()[:1] in ("[", "{")
+        and (items := open_conversation(text))
         and _is_message({*items[0]})
         and any(item.get("role") not in _ASKERS for item in items)
         for text in some

@@ -95,7 +95,8 @@ def _write_tests(coding: Coding) -> tuple[str, int, str]:
             {"type": "llm-rubric", "metric": code, "value": _protect(rubric)}
             for code, rubric in zip(given, rubrics, strict=True)
         ]
-        question = next((text for head, text in texts if _asks(head)), "")
+        asks = (text for head, text in texts if " user message" in head or "." not in head)
+        question = next(asks, "")
         if checks and question:
             told, asked = row["note"] or ", ".join(given), {"prompt": _protect(question)}
             tests.append({"description": _protect(told), "vars": asked, "assert": checks})
@@ -105,10 +106,6 @@ def _write_tests(coding: Coding) -> tuple[str, int, str]:
 def _protect(words: str) -> str:
     """Return words in which promptfoo's templates find no expression."""
     return re.sub(r"\{(?=[{%#])", "{ ", words)
-
-
-def _asks(head: str) -> bool:
-    return " user message" in head or "." not in head
 
 
 _TOOLS: dict[str, Callable[[Coding], tuple[str, int, str]]] = {

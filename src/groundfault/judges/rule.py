@@ -235,7 +235,8 @@ def compute_p_values(
     """
     if isinstance(units, Pairs):
         return flips.p_values(units.marks.on[hypotheses], units.changes, direction)
-    draws = _count_draws(hypotheses, plan)
+    # at least ten draws for each Holm level alpha / H, or the smallest p could not reach it
+    draws = max(plan.permutations, int(10 * len(hypotheses) / float(to_fraction(plan.alpha))))
     if units.denominator != 1:
         return compute_graded_p_values(units, hypotheses, draws, rng, direction)
     on_sum = np.asarray(units.tables[hypotheses].on_sum, dtype=np.float64)
@@ -258,11 +259,6 @@ def compute_p_values(
     # the data count as one draw: unbiased tests need it (Phipson and Smyth 2010,
     # doi:10.2202/1544-6115.1585)
     return (1 + exceed) / (draws + 1)
-
-
-def _count_draws(hypotheses: Places, plan: Plan) -> int:
-    # at least ten draws for each Holm level alpha / H, or the smallest p could not reach it
-    return max(plan.permutations, int(10 * len(hypotheses) / float(to_fraction(plan.alpha))))
 
 
 def find_gaps_by_outcome(parts: Sequence[Units], plan: Plan, rng: np.random.Generator) -> Bools:

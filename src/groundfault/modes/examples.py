@@ -16,7 +16,7 @@ from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.core.column_meaning import ANSWERS, PROMPTS, list_conversations, tell_conversation
 from groundfault.core.columns import Kind, list_plain, profile, take_sample, tell_value
 from groundfault.core.evidence import Evidence
-from groundfault.core.rules import CONDITION, CONDITIONS, Rule
+from groundfault.core.rules import CONDITION, Rule
 from groundfault.modes.mode import DosePoint, Mode, ModeExample, Side
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 
@@ -166,8 +166,9 @@ def split_conditions(rule: str) -> tuple[str, ...]:
     ('"n_lines" > 2', '"n_words" BETWEEN 3 AND 5')
     """
     sql = Rule.parse(rule).sql
-    if CONDITIONS.fullmatch(sql):
-        return tuple(one[1:-1] if one[0] == "(" else one for one in CONDITION.findall(sql))
+    plain = CONDITION.findall(sql)
+    if " AND ".join(plain) == sql:
+        return tuple(one[1:-1] if one[0] == "(" else one for one in plain)
     from sqlglot import exp, parse_one
 
     stack, parts = [parse_one(sql, read="postgres")], []

@@ -464,9 +464,8 @@ def find_least_set(
         index = np.array([a + f for a, b in pairwise(ends) if a + f < b])
         places = values[index]
         subsets = list_subsets(min(len(index), TOP_VALUES), MAX_SET).astype(np.float32)
-        usable = inverse[:, index] > 0
-        others = families[contexts] != families[places[0]]
-        others = np.flatnonzero(others & (usable.sum(axis=1) > 1))
+        usable = (inverse[:, index] > 0) & (families[contexts] != families[places[0]])[:, None]
+        others = np.flatnonzero(usable.sum(axis=1) > 1)
         for some in split(len(others), len(index) * columns[0].size, _IN_CACHE):
             rows = others[some]
             c, v = at = np.nonzero(usable[rows])

@@ -248,9 +248,7 @@ class RuleLanguage:
         kind = self._classify(parts, free)
         if kind is not None:
             # plain conditions in their order, sets and words last, as the search writes them
-            order = sorted(
-                parts, key=lambda part: (len(part) > 1, not self.is_plain[part[0]], part)
-            )
+            order = sorted(parts, key=lambda p: (len(p) > 1, not self.is_plain[p[0]], p))
             yield ModeRule(tuple(order), kind)
 
     def _classify(self, parts: Sequence[tuple[int, ...]], free: bool) -> str | None:

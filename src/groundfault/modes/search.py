@@ -454,49 +454,33 @@ def gain_over_expected(u: Floats, k: Floats, e: Floats) -> Floats:
 
 
 def list_narrower(language: RuleLanguage, strata: Strata, rule: ModeRule) -> Iterator[ModeRule]:
-    """Yield rules of the language that hold for less: one condition more, or one narrower."""
-    yield from _list_sets(language, strata, rule)
+    """Yield rules of the language that hold for less: one condition more, also in place of parts
+    that it implies, or one narrower."""
     families = {language.family[part[0]] for part in rule.parts}
-    implied = _find_implied(language, rule, language.bits)
-    for i in [*language.plain, *language.others]:
-        if language.family[i] not in families:
-            yield from language.join((*rule.parts, (int(i),)))
-            yield from _replace_implied(language, rule, (int(i),), implied[:, i])
+    rows = (np.bitwise_or.reduce(language.bits[list(part)], axis=0) for part in rule.parts)
+    # the conditions that hold only where a part does
+    inside = [set(np.flatnonzero(~(language.bits & ~row).any(axis=1)).tolist()) for row in rows]
+    single = ((int(i),) for i in [*language.plain, *language.others])
+    for new in (*_list_sets(language, strata, rule), *single):
+        if language.family[new[0]] not in families:
+            yield from language.join((*rule.parts, new))
+            pairs = zip(rule.parts, inside, strict=True)
+            parts = [part for part, some in pairs if not some.issuperset(new)]
+            if len(parts) < len(rule.parts):
+                yield from language.join((*parts, new))
     yield from _list_replacements(language, rule, narrower=True)
 
 
-def _list_sets(language: RuleLanguage, strata: Strata, rule: ModeRule) -> Iterator[ModeRule]:
-    """Yield the rule inside the worst two, three or four values of another column."""
-    families = {language.family[part[0]] for part in rule.parts}
+def _list_sets(language: RuleLanguage, strata: Strata, rule: ModeRule) -> Iterator[tuple[int, ...]]:
+    """Yield the worst two, three or four values of each column where a rule holds."""
     row = language.mask(rule)
     for places in language.values.values():
         index = language.plain[places]
-        if language.family[index[0]] in families:
-            continue
         units, losses, _ = strata.count_new(language.bits[index] & row)
         rate = np.where(units >= FEW, losses / np.maximum(units, 1), -1.0)
         worst = [int(i) for i in index[np.argsort(-rate, kind="stable")]]
         for size in range(2, min(MAX_SET, int((rate >= 0).sum())) + 1):
-            part = tuple(sorted(worst[:size]))
-            yield from language.join((*rule.parts, part))
-            mask = np.bitwise_or.reduce(language.bits[list(part)], axis=0)
-            implied = _find_implied(language, rule, mask[None])[:, 0]
-            yield from _replace_implied(language, rule, part, implied)
-
-
-def _find_implied(language: RuleLanguage, rule: ModeRule, masks: Bits) -> Bools:
-    """Return whether each part of a rule holds wherever masks do: shape (parts, masks)."""
-    parts = (np.bitwise_or.reduce(language.bits[list(part)], axis=0) for part in rule.parts)
-    return np.stack([~(masks & ~row).any(axis=1) for row in parts])
-
-
-def _replace_implied(
-    language: RuleLanguage, rule: ModeRule, new: tuple[int, ...], implied: Bools
-) -> Iterator[ModeRule]:
-    """Yield the rule with a condition of another family in place of the parts that it implies."""
-    if implied.any():
-        parts = (part for part, gone in zip(rule.parts, implied, strict=True) if not gone)
-        yield from language.join((*parts, new))
+            yield tuple(sorted(worst[:size]))
 
 
 def list_wider(language: RuleLanguage, rule: ModeRule) -> Iterator[ModeRule]:

@@ -179,7 +179,8 @@ def _draft_forms(
 ) -> Iterator[Draft]:
     """Yield templates with the same slots in the same order, such as translations of each other."""
     forms: dict[str, list[frozenset[Skeleton]]] = {}
-    examples = {label: some for some, label in zip(*_reverse(templates), strict=True)}
+    # the first text with a label is the last
+    examples = dict(zip(templates.labels[::-1], templates.skeletons[::-1], strict=True))
     for label in ranking:
         sentences = [one for one in examples[label] if one in label]
         slots = "|".join("".join(w for w in one if w in (SLOT, NUMBER)) for one in sentences)
@@ -195,11 +196,6 @@ def _draft_forms(
             words = " or ".join(map(matcher.quote, heads[:3]))
             more = f" or {len(heads) - 3} more of that form" if len(heads) > 3 else ""
             yield Draft("form", _as_rule(f"({pattern})"), f"is like {words}{more}", 1.5)
-
-
-def _reverse(templates: Templates) -> tuple[list[list[Skeleton]], list[frozenset[Skeleton]]]:
-    """Return sentences and labels, so that the first text with a label is the last."""
-    return templates.skeletons[::-1], templates.labels[::-1]
 
 
 def _draft_sentences(matcher: _Matcher, templates: Templates) -> Iterator[Draft]:

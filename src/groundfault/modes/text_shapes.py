@@ -91,7 +91,8 @@ def _draft_numbers() -> Iterator[Draft]:
         words = f"has a number of {digits} or more digits"
         yield Draft("number size", match(_digits(digits)), words)
         short = match(_digits(1)) & ~match(_digits(digits))
-        yield Draft("number size", short, f"has numbers of at most {_say_digits(digits - 1)}")
+        most = f"{digits - 1} digit{'s' * (digits > 2)}"
+        yield Draft("number size", short, f"has numbers of at most {most}")
     yield Draft("shortest number", match(r"\b\d\b"), "has a number of 1 digit")
     yield Draft("shortest number", match(r"\b\d\d\b"), "has a number of 2 digits")
     yield Draft("shortest number", match(r"\b\d{3}\b"), "has a number of 3 digits")
@@ -114,10 +115,6 @@ def _draft_numbers() -> Iterator[Draft]:
 
 def _digits(count: int) -> str:
     return r"\d" if count == 1 else rf"\d{{{count}}}"
-
-
-def _say_digits(count: int) -> str:
-    return "1 digit" if count == 1 else f"{count} digits"
 
 
 def _draft_marks() -> Iterator[Draft]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from groundfault.base.registry import load_object
 
@@ -28,8 +28,10 @@ def make_outline(result: object) -> Page:
     Parameters
     ----------
     result : object
-        Of a class that `_OUTLINES` names.
+        Of a class that `_OUTLINES` names, or its page, which stays as it is.
     """
+    if type(result).__name__ == "Page":
+        return cast("Page", result)
     name = next(c.__name__ for c in type(result).__mro__ if c.__name__ in _OUTLINES)
     page: Page = load_object(_OUTLINES[name])(result)
     return page

@@ -110,7 +110,10 @@ def find_spans(texts: pl.Series, pattern: str) -> list[list[tuple[int, int]]]:
     >>> find_spans(pl.Series(["nothing is not", None]), r"\\bnot\\b")
     [[(11, 14)], []]
     """
-    start, end = _find_signs(texts)
+    # two characters for private use that no text contains
+    signs = (chr(code) for code in range(0xE000, 0xF8FF))
+    free = (sign for sign in signs if not any(sign in (text or "") for text in texts))
+    start, end = next(free), next(free)
     try:
         # the engine tells what matches but not where, so it is asked to set signs around it
         signed = texts.str.replace_all(pattern, f"{start}${{0}}{end}")
@@ -129,13 +132,6 @@ def _read_signs(text: str, start: str, end: str) -> list[tuple[int, int]]:
             spans.append((place, place + len(match)))
         place += len(match) + len(rest)
     return spans
-
-
-def _find_signs(texts: pl.Series) -> tuple[str, str]:
-    """Find two characters for private use that no text contains."""
-    signs = (chr(code) for code in range(0xE000, 0xF8FF))
-    free = (sign for sign in signs if not texts.str.contains(sign, literal=True).any())
-    return next(free), next(free)
 
 
 def _split_words(pattern: str) -> list[str]:

@@ -171,7 +171,8 @@ def tabulate_groups(certificate: Certificate) -> Table:
     """Tabulate the declared groups, the lowest mean first; those without a label stand last."""
     # stable, so that groups with equal means keep the order in which they were declared
     results = sorted(certificate.groups, key=lambda r: (r.mean is None, r.mean or 0.0))
-    intervals = certificate.find_intervals()
+    ends = certificate.find_intervals().items()
+    intervals = {group: f"{low:.2f} to {high:.2f}" for group, (low, high) in ends}
     return tabulate(
         "Groups",
         results,
@@ -181,13 +182,9 @@ def tabulate_groups(certificate: Certificate) -> Table:
         Number("Unscored", lambda r: r.unscored or None),
         Number("Errors", lambda r: f"{r.errors:g}"),
         Number("Mean of labels", lambda r: None if r.mean is None else f"{r.mean:.2f}"),
-        Number("Mean can be", lambda r: _format_interval(intervals.get(r.group))),
+        Number("Mean can be", lambda r: intervals.get(r.group)),
         drop=True,
     )
-
-
-def _format_interval(interval: tuple[float, float] | None) -> str | None:
-    return None if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
 
 
 def _unlabelled(certificate: Certificate) -> Iterator[str]:

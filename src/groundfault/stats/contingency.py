@@ -21,6 +21,7 @@ EFFECTS = ("risk_difference", "risk_ratio", "odds_ratio")
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+_Counts = tuple[int, ...]
 
 LOG_FLOOR = math.log(1e-30)
 """Floor for probabilities: smaller ones are returned as this value."""
@@ -425,20 +426,19 @@ def condition_on_passing(
 
     error = (estimate - low) / float(ndtri((1 + level) / 2))
     gap = np.maximum((estimate - bar) / error, 0.0)
-    below, above = _solve(gap, np.array([[(1 - level) / 2], [0.5]]))
+    below, above = _solve(gap, np.log([[(1 - level) / 2], [0.5]]))
     return estimate - above * error, estimate - below * error
 
 
-def _solve(gap: Floats, tails: Floats) -> Floats:
+def _solve(gap: Floats, log_tails: Floats) -> Floats:
     """Return the distance below the estimate of an effect that rarely reaches it: (tails, gaps).
 
-    The distance is in standard errors. "Rarely" means with probability ``tails``, given that it
-    passes a bar ``gap`` below the estimate.
+    The distance is in standard errors. "Rarely" means with the log probability ``log_tails``, given
+    that it passes a bar ``gap`` below the estimate.
     """
     from scipy.special import log_ndtr
 
-    log_tails = np.log(tails)
-    low, high = np.zeros((len(tails), len(gap))), np.full((len(tails), len(gap)), _REACH)
+    low, high = (np.full((len(log_tails), len(gap)), end) for end in (0.0, _REACH))
     for _ in range(_STEPS):
         middle = (low + high) / 2
         # the farther below, the rarer
@@ -472,9 +472,7 @@ def log_tail(errors_on: int, on: Ints, errors: Ints, size: Ints) -> float:
 
 
 @lru_cache(1 << 14)  # searches ask again for rules that they have met: 3 MB
-def _compute_log_tail(
-    errors_on: int, on: tuple[int, ...], errors: tuple[int, ...], size: tuple[int, ...]
-) -> float:
+def _compute_log_tail(errors_on: int, on: _Counts, errors: _Counts, size: _Counts) -> float:
     """Return `tail_kernels.log_tail` without a compiler."""
     start, mass, last = 0, np.ones(1), np.ones(1)
     for k, failures, units in zip(on, errors, size, strict=True):

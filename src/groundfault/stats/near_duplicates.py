@@ -7,7 +7,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import count, pairwise
 from typing import Any
 
@@ -149,7 +149,7 @@ def _compare_letters(
     reach = _BITS * (np.arccos(np.clip(min_cosine, -1, 1)) / np.pi + _WIDER)
     for start in range(first, len(everything), _ROWS):
         some, end = slice(start, start + _ROWS), start + _ROWS
-        differ: Any = sum(np.bitwise_count(one[some, None] ^ one[:end]) for one in prints)
+        differ = reduce(np.add, (np.bitwise_count(p[some, None] ^ p[:end]) for p in prints))
         row, column = np.nonzero(differ <= reach)
         row, column = (row + start)[column < row + start], column[column < row + start]
         cosine = np.asarray(vectors[row].multiply(vectors[column]).sum(axis=1)).ravel()
