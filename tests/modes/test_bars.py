@@ -67,10 +67,17 @@ def list_masks(language: RuleLanguage, name: str, y: NDArray[np.bool_]) -> list[
     on = language.layout.unpack(language.bits)
     if name == "word":
         return [on[i] for i in language.others]
-    if name in ("pair", "mixed"):
-        right = language.plain if name == "pair" else language.others
-        allowed = language.pairs if name == "pair" else language.mixed
-        return [on[language.plain[i]] & on[right[j]] for i, j in np.argwhere(allowed)]
+    if name == "mixed":
+        return [
+            on[language.plain[i]] & on[language.others[j]] for i, j in np.argwhere(language.mixed)
+        ]
+    if name.endswith("pair"):
+        couples = language.plain[np.argwhere(language.pairs)].tolist()
+        ones = [(i, language.literals[i]) for i in language.plain]
+        plainest = {i for i, one in ones if one.bounds is None and one.cost == 0}
+        of_values = [all(i in plainest for i in both) for both in couples]
+        kinds = ["value pair" if one else "pair" for one in of_values]
+        return [on[i] & on[j] for (i, j), kind in zip(couples, kinds, strict=True) if kind == name]
     masks = []
     for context in language.plain:
         for places in language.values.values():
@@ -142,12 +149,16 @@ def test_strata_and_graded_losses_pay_as_permutations_show(
     rng = np.random.default_rng(2)
     language, drawn = make(draw_flags(rng, 200, 5), rng.choice(losses, 200), strata, 2)
     bars = Bars(language, drawn, LEVEL)
-    assert bars.lowest.keys() == {"single", "pair"}
+    assert bars.lowest.keys() == {"single", "value pair", "pair"}
     # pairs share conditions: the best of them is less so by chance than as many others would be
     assert bars.log_cost("pair") < bars.sum_cost("pair") - 0.1
     paid = Bars(language, drawn, LEVEL, "bonferroni")
     assert not paid.lowest
     assert paid.log_cost("pair") == paid.sum_cost("pair")
+    # a condition beside another pays for all that join; of two values, for what permutations show
+    most = pytest.approx(np.log(len(language.plain)))
+    assert most == bars.cost_beside("pair") == paid.cost_beside("value pair")
+    assert bars.cost_beside("value pair") < min(most.expected, bars.log_cost("single"))
 
 
 @pytest.mark.parametrize(("strata", "losses"), STRATIFIED)
@@ -194,7 +205,8 @@ def test_no_more_than_the_level_is_spent(depth: int) -> None:
     assert sum(bars.weights.values()) == pytest.approx(1.0)
     sets = [len(v) for v in language.values.values()]
     words = [len(v) for v in language.word_families.values()]
-    contexts = {"values": 1, "set": len(language.plain), "set of a pair": language.counts["pair"]}
+    pairs = language.counts["value pair"] + language.counts["pair"]
+    contexts = {"values": 1, "set": len(language.plain), "set of a pair": pairs}
     spent = 0.0
     for kind, count in language.counts.items():
         if not count:

@@ -122,7 +122,9 @@ def test_classes_count_what_is_in_them() -> None:
     assert counts["single"] == len(plain)
     assert counts["word"] == len(others)
     assert counts["own"] == 1
-    assert counts["pair"] == len(pairs)
+    plainest = [i for i in contexts if language.literals[i].cost == 0]
+    of_values = sum(i in plainest and j in plainest for i, j in pairs)
+    assert (counts["value pair"], counts["pair"]) == (of_values, len(pairs) - of_values)
     assert counts["mixed"] == len(mixed)
     assert counts["triple"] == len(list(list_triples(language)))
     assert counts["values"] == len(sets)
@@ -136,9 +138,9 @@ def test_classes_count_what_is_in_them() -> None:
 @pytest.mark.parametrize("depth", [1, 2])
 def test_rules_are_no_deeper_than_asked(depth: int) -> None:
     language = make_language(depth)
-    empty = {1: "pair mixed set inside", 2: ""}[depth].split()
-    empty += ["triple", "set of a pair"]
-    assert {kind for kind, count in language.counts.items() if not count} == set(empty)
+    empty = {"triple", "set of a pair"}
+    empty |= {"value pair", "pair", "mixed", "set", "inside"} if depth == 1 else set()
+    assert {kind for kind, count in language.counts.items() if not count} == empty
     first, second = list_pairs(language)[0]
     assert len(list(language.join([(first,), (second,)]))) == depth - 1
     assert not list(language.join([(i,) for i in next(list_triples(LANGUAGE))]))
@@ -151,8 +153,10 @@ def test_singles_pairs_and_triples_join_when_they_are_rules_and_not_otherwise() 
     for i in usual:
         assert [r.kind for r in language.join([(i,)])] == ["single"]
     for couple in itertools.combinations(usual, 2):
+        literals = [language.literals[i] for i in couple]
+        plainest = all(one.bounds is None and one.cost == 0 for one in literals)
         kinds = [r.kind for r in language.join([(i,) for i in couple])]
-        assert kinds == (["pair"] if couple in pairs else [])
+        assert kinds == (["value pair" if plainest else "pair"] if couple in pairs else [])
     rng = np.random.default_rng(0)
     some = [tuple(sorted(rng.choice(usual, 3, replace=False).tolist())) for _ in range(400)]
     for triple in [*some, *sorted(triples)[::20]]:

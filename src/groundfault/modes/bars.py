@@ -38,7 +38,8 @@ from groundfault.stats.bits import Bits
 from groundfault.stats.multiple import Joint
 
 SHARES = {
-    "single": 0.60,
+    "single": 0.46,
+    "value pair": 0.14,
     "pair": 0.16,
     "word": 0.06,
     "mixed": 0.06,
@@ -56,7 +57,7 @@ SHARES = {
 with .40 for singles and .22 for pairs, five of 18 planted single conditions are lost for two pairs
 and two words."""
 
-PERMUTED = ("single", "pair", "word", "mixed", "set")
+PERMUTED = ("single", "value pair", "pair", "word", "mixed", "set")
 """Classes whose bars come from permutations; triples are too many (millions)."""
 
 PERMUTATIONS = 999
@@ -71,7 +72,7 @@ _HELD = 1e8
 PRODUCTS = 15
 """Products in matrices that take the time of one word of bits."""
 Evaluate = Callable[[Bools, Singles], Singles]
-_JOINED = ("pair", "mixed", "set")
+_JOINED = ("value pair", "pair", "mixed", "set")
 """Classes that may have very many rules."""
 
 
@@ -107,6 +108,7 @@ class Bars:
         self, language: RuleLanguage, losses: Losses, level: float, kind: BarKind = "permutation"
     ) -> None:
         self.language, self.losses, self.log_level = language, losses, math.log(level)
+        self._single = math.inf
         used = {name: SHARES[name] for name, count in language.counts.items() if count}
         self.weights = {name: share / sum(used.values()) for name, share in used.items()}
         # a class with less than one permutation in its share of the level has no bar
@@ -119,9 +121,11 @@ class Bars:
         if not permuter.names:
             return {}
         shares = np.array([self.weights[name] for name in permuter.names])
-        joint = Joint(
-            permuter.find_minima(stream(0, "modes: bars"), PERMUTATIONS), shares / shares.sum()
-        )
+        minima = permuter.find_minima(stream(0, "modes: bars"), PERMUTATIONS)
+        joint = Joint(minima, shares / shares.sum())
+        if "single" in permuter.names:
+            single = minima[:, [permuter.names.index("single")]]
+            self._single = self.log_level - Joint(single, np.ones(1)).bar(0, level)
         bars = [joint.bar(c, level * shares.sum()) for c in range(len(shares))]
         # single precision: a rule equal to a permutation must not pass
         return {n: x - 1e-5 for n, x in zip(permuter.names, bars, strict=True) if -math.inf < x < 0}
@@ -172,6 +176,12 @@ class Bars:
         if rule.kind == "set" and not self._is_candidate(rule):
             return self.sum_cost(rule.kind, size)
         return self.log_cost(rule.kind, size) + self.language.handicap_of(rule)
+
+    def cost_beside(self, kind: str) -> float:
+        """Return the log of the divisor of the error level for a condition beside the others of a
+        rule: all that join pay; two values as if single conditions alone were searched."""
+        most = math.log(max(1, len(self.language.plain)))
+        return min(most, self._single) if kind == "value pair" else most
 
     def words_of(self, rule: ModeRule) -> float:
         """Return the log of the number of possible rules: the price of a rule's wording.
@@ -318,9 +328,12 @@ class Permuter:
         from scipy.special import log_ndtr
 
         if name in _JOINED:
-            others, allowed, _ = self._list_pairs(name)
-            i, j = np.nonzero(allowed)
-            left, right, handicaps = self.language.plain[i], others[j], np.zeros(len(i))
+            *sides, allowed, _ = self._list_pairs(name)
+            joined = np.concatenate([self.language.plain, self.language.others])
+            left, right = (
+                joined[side[i]] for side, i in zip(sides, np.nonzero(allowed), strict=True)
+            )
+            handicaps = np.zeros(len(left))
         else:
             left, handicaps = self._list_alone(name)
             right = left
@@ -337,19 +350,17 @@ class Permuter:
 
     def _prepare(self, code: ModuleType, name: str) -> Callable[[float, int], Kernel]:
         """Return how the kernel of a class is made: see `groundfault.modes.kernels.count_bits`."""
-        language, rate, passing = self.language, self.rate, self.drawn < self.errors
+        rate, passing = self.rate, self.drawn < self.errors
         if name == "set":
             return self._prepare_sets(code)
-        others, allowed, support = self._list_pairs(name)
-        # rows have the plain conditions first
-        right = np.arange(len(others)) + (0 if name == "pair" else len(language.plain))
+        left, right, allowed, support = self._list_pairs(name)
         size = np.where(allowed, support, 0)
 
         def prepare(bar: float, every: int) -> Kernel:
             # copies: numba would compile everything again for rows with gaps
             some = np.ascontiguousarray(size[::every])
             pairs = limit_pairs(some, self.table, rate, passing, bar)
-            return code.find_least_pair, (np.arange(0, len(size), every), right, *pairs)
+            return code.find_least_pair, (left[::every].copy(), right, *pairs)
 
         return prepare
 
@@ -377,13 +388,20 @@ class Permuter:
 
         return prepare
 
-    def _list_pairs(self, name: str) -> tuple[Places, Bools, bitset.Counts]:
-        """Return the partners of plain conditions, whether each two join, and their units."""
-        language, pair = self.language, name == "pair"
-        right = language.plain if pair else language.others
-        allowed = language.pairs if pair else language.mixed
-        support = language.pair_support if pair else language.mixed_support
-        return right, allowed & (support <= self.units // 2), support
+    def _list_pairs(self, name: str) -> tuple[Places, Places, Bools, bitset.Counts]:
+        """Return two lists of conditions, as places among the plain and the other ones, whether
+        each two join, and their units."""
+        language, left = self.language, np.arange(len(self.language.plain))
+        right, allowed, support = left, language.pairs, language.pair_support
+        if name == "mixed":
+            right = len(left) + np.arange(len(language.others))
+            allowed, support = language.mixed, language.mixed_support
+        elif name == "value pair":
+            left = right = language.values_alone
+            allowed, support = allowed[np.ix_(left, left)], support[np.ix_(left, left)]
+        else:
+            allowed = allowed & ~language.of_values
+        return left, right, allowed & (support <= self.units // 2), support
 
     @property
     def rate(self) -> float:

@@ -222,9 +222,7 @@ class _ChangeTest:
         language, top = self.language, len(self.language.bits)
         i, j = np.nonzero(language.pairs)
         a, b = language.plain[i], language.plain[j]
-        of_values = (one.bounds is None and one.cost == 0 for one in language.literals)
-        values = np.fromiter(of_values, dtype=np.bool_)
-        plain = values[a] & values[b]
+        plain = language.is_value[i] & language.is_value[j]
         u, v = np.nonzero(language.mixed)
         alone = {"overall": np.array([top]), "own": language.own, "single": language.single}
         alone["word"] = language.others
@@ -348,8 +346,7 @@ class _ChangeTest:
 
     def _write_rule(self, rule: int) -> ModeRule:
         places = sorted({int(self.left[rule]), int(self.right[rule])} - {len(self.language.bits)})
-        kind = self.kinds[self.kind[rule]]
-        return ModeRule(tuple((i,) for i in places), "pair" if kind == "value pair" else kind)
+        return ModeRule(tuple((i,) for i in places), self.kinds[self.kind[rule]])
 
 
 def _take_usable(conditions: Sequence[Condition], units: Bools) -> Iterator[Condition]:

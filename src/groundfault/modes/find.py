@@ -65,14 +65,14 @@ def compute_detectable(bars: Bars) -> dict[str, dict[str, float | None]]:
         return log_tail(errors, *one) <= bar and log_tail(errors, *two) <= within
 
     detectable: dict[str, dict[str, float | None]] = {}
-    within = bars.log_level - math.log(max(1, len(bars.language.plain)))
     for name, bar, uncut in _list_log_bars(bars):
         found = detectable.setdefault(name, {})
         for share in _SHARES:
             inside = round(share * n)
             # a pair has to pass two tests, each of which may miss half of the allowed misses
-            both = within if name == "pair" else 0.0
-            power = {"pair": (1 + POWER) / 2, "range": POWER}.get(name, POWER + _MARGIN)
+            is_pair = name.endswith("pair")
+            both = bars.log_level - bars.cost_beside(name) if is_pair else 0.0
+            power = (1 + POWER) / 2 if is_pair else POWER if name == "range" else POWER + _MARGIN
             least = _find_rate(inside, n, rate, partial(stands, bar, both), power)
             # on average an end lies a quarter of the gap between two cuts from the nearer cut: this
             # many units of the named range are others, half of these at either end
@@ -97,7 +97,7 @@ def _list_log_bars(bars: Bars) -> Iterator[tuple[str, float, float]]:
     if closed.any():
         bar = bars.log_level - bars.log_cost("single") - float(language.handicaps[closed].max())
         yield "range", bar, _count_uncut(language, language.single[closed])
-    for kind in ("word", "pair"):
+    for kind in ("word", "value pair", "pair"):
         if kind in bars.weights and kind != plainest:
             yield kind, bars.log_level - bars.log_cost(kind), 0.0
 

@@ -97,6 +97,10 @@ class RuleLanguage:
         self.pairs = self.joined.copy()
         for place, row in enumerate(self.pairs):
             row[: place + 1] = False
+        literals = (self.literals[i] for i in self.plain)
+        values = [one.bounds is None and one.cost == 0 for one in literals]
+        self.is_value = np.array(values, dtype=np.bool_)
+        self.values_alone = np.flatnonzero(self.is_value)
 
     def _allow(self, both: Counts, left: Places, right: Places) -> Bools:
         """Return the pairs that are rules: enough units, different families, both parts matter."""
@@ -123,6 +127,11 @@ class RuleLanguage:
         self.triple_pairs = self.joined[np.ix_(p, p)]
         self.triple_bits = self.plain_bits[p]
         self.triple_support = self.pair_support[np.ix_(p, p)]
+
+    @property
+    def of_values(self) -> Bools:
+        """Return which plain conditions are both values or flags: shape (plain, plain)."""
+        return self.is_value[:, None] & self.is_value
 
     @cached_property
     def contexts(self) -> Places:
@@ -191,15 +200,18 @@ class RuleLanguage:
             self.triple_bits, self.triple_pairs, self.triple_support, MIN_SUPPORT
         )
         numbers = {self.literals[i].numbers for i in self.single}
+        of_values = self.pairs[np.ix_(self.values_alone, self.values_alone)]
+        pairs, value_pairs = int(self.pairs.sum()), int(of_values.sum())
         self.counts = {
             "single": len(self.single),
             "word": len(self.others),
-            "pair": int(self.pairs.sum()),
+            "value pair": value_pairs,
+            "pair": pairs - value_pairs,
             "mixed": int(self.mixed.sum()),
             "triple": int(triples),
             "values": self._count_sets(1),
             "set": self._count_sets(len(self.plain)) if self.depth > 1 else 0,
-            "set of a pair": self._count_sets(int(self.pairs.sum())) if self.depth > 2 else 0,
+            "set of a pair": self._count_sets(pairs) if self.depth > 2 else 0,
             "words": sum(_count_subsets(len(v), MAX_WORDS) for v in self.word_families.values()),
             "inside": int(self.pairs_in_contexts.sum() + self.mixed[self.contexts].sum()),
             "partial": len(self.partial),
@@ -210,7 +222,7 @@ class RuleLanguage:
             "values": 1,
             "words": 1,
             "set": len(self.plain),
-            "set of a pair": self.counts["pair"],
+            "set of a pair": pairs,
         }
 
     def cut(self, rule: ModeRule, place: int, low: float, high: float) -> ModeRule:
@@ -270,7 +282,7 @@ class RuleLanguage:
         if sets:
             if not self.is_plain[sets[0][0]]:
                 return "words" if not plain else None
-            if len(plain) == 2 and self._is_pair(*plain):
+            if len(plain) == 2 and self._classify_pair(*plain):
                 return "set of a pair"
             if not plain:
                 return "values" if free else None
@@ -280,7 +292,7 @@ class RuleLanguage:
         if len(plain) == 3:
             return "triple" if self._is_triple(plain) else None
         if len(plain) == 2:
-            return "pair" if self._is_pair(*plain) else None
+            return self._classify_pair(*plain)
         return "single" if np.isin(plain[0], self.single) else None
 
     def _classify_others(self, plain: list[int], others: list[int]) -> str | None:
@@ -291,9 +303,10 @@ class RuleLanguage:
         i, j = np.searchsorted(self.plain, plain[0]), np.searchsorted(self.others, others[0])
         return "mixed" if self.mixed[i, j] else None
 
-    def _is_pair(self, a: int, b: int) -> bool:
-        i, j = np.searchsorted(self.plain, [a, b])
-        return bool(self.pairs[i, j])
+    def _classify_pair(self, *plain: int) -> str | None:
+        places = np.searchsorted(self.plain, plain)
+        kind = "value pair" if self.is_value[places].all() else "pair"
+        return kind if self.pairs[tuple(places)] else None
 
     def _is_triple(self, plain: list[int]) -> bool:
         places = np.searchsorted(self.plain, plain)

@@ -154,8 +154,12 @@ def _search_all(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
     if language.depth < 2:
         return
     sums = partial(_sum_plain, language, strata, upper=True)
-    best = _find_pairs(sums, language.pairs, _z(bars, "pair"), 2 * TOP, upper=True)
-    yield from _list_pairs(plain, plain, best, "pair")
+    best: list[tuple[int, int, float]] = []
+    for kind, some in (("value pair", language.of_values), ("pair", ~language.of_values)):
+        pairs = _find_pairs(sums, language.pairs & some, _z(bars, kind), 2 * TOP, upper=True)
+        yield from _list_pairs(plain, plain, pairs, kind)
+        best += pairs
+    best.sort(key=lambda pair: (-pair[2], pair))
     if language.counts["mixed"]:
         sums = partial(_sum_mixed, language, strata)
         mixed = _find_pairs(sums, language.mixed, _z(bars, "mixed"), 2 * TOP)

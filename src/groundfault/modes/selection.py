@@ -168,7 +168,7 @@ class Selection:
         """Return whether each condition shows among the units for which the others hold: else it is
         a bystander, true of the failures by chance."""
         rule, language = proposal.rule, self.language
-        bar = log_level - math.log(max(1, len(language.plain)))
+        bar = log_level - self.bars.cost_beside(rule.kind)
         for part in rule.parts if len(rule.parts) > 1 else ():
             others = ModeRule(tuple(one for one in rule.parts if one != part), rule.kind)
             of_part, of_others = language.mask(ModeRule((part,), rule.kind)), language.mask(others)

@@ -58,7 +58,12 @@ MAX_LISTED = 3
 _MAX_MODELS = 8
 """Models that a terminal of 100 columns has room for."""
 _MARKS = {"named": " ●", "confirmed": " ○", "": "  "}
-_KINDS = {"range": "A range", "word": "A word", "pair": "Two conditions"}
+_KINDS = {
+    "range": "A range",
+    "word": "A word",
+    "value pair": "Two values",
+    "pair": "Two conditions",
+}
 _MAX_FIGURES = 12
 """Pictures of columns on a page."""
 _LONG_OPENING = 80
