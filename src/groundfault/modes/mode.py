@@ -361,8 +361,8 @@ class ModeSearch(_Section, frozen=True, kw_only=True):
         For each share of the units inside a rule, the failure rate at which a single condition is
         named with 80 % power; in a comparison, the rise of that rate. None if no rate is enough.
     detectable_by : dict of str to dict
-        The same for a ``range`` of numbers, a ``word`` and a ``pair`` of conditions, if the search
-        has them. Empty in comparisons and in reports of earlier releases.
+        The same for a ``range`` of numbers, a ``word``, a ``value pair`` and another ``pair`` of
+        conditions, if the search has them. Empty in comparisons and in reports of earlier releases.
     remarks : tuple of str
         Sentences about rules left out of the search.
     bars : {"permutation", "bonferroni"}
