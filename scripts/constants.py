@@ -51,9 +51,9 @@ READ_ONLY = {
 }
 """Modules whose numbers choose no rule: they are listed, and not varied."""
 LIMITS = {
-    "bars.WORK", "bars._HELD", "bars.PRODUCTS", "changes._CELLS", "changes._DEVIATIONS",
-    "condition._RANGES", "rule_space._AT_ONCE", "rule_space._JOINED", "rule_space._TRIPLE_WORK",
-    "search.TOP", "search._BLOCK", "search._HOPELESS", "search._SHARED",
+    "bars.WORK", "bars._HELD", "bars.PRODUCTS", "changes._CELLS", "changes._FEW",
+    "changes._SHUFFLED", "condition._RANGES", "rule_space._AT_ONCE", "rule_space._JOINED",
+    "rule_space._TRIPLE_WORK", "search.TOP", "search._BLOCK", "search._HOPELESS", "search._SHARED",
 }  # fmt: skip
 """Numbers that bound work and memory: they are listed, and not varied."""
 BY_CHANCE = ("hour", "client", "load")

@@ -92,9 +92,10 @@ def test_the_best_single_pair_and_triple_are_the_best_there_are(
             if score > best and kind in {r.kind for r in language.join([(i,) for i in places])}:
                 best = score
         got = [p.score for p in proposals if p.rule.kind == kind]
-        assert best > 0
+        # of few values there may be no pair worth saying
+        assert best > 0 or (kind == "value pair" and not got)
         pair = max(best, pair) if size == 2 else pair
-        if kind != "triple" or best > 0.5 * pair:
+        if best > 0 and (kind != "triple" or best > 0.5 * pair):
             assert got[0] == pytest.approx(best, abs=1e-9), kind
 
 

@@ -116,15 +116,15 @@ def test_a_part_of_a_mode_pays_for_the_condition_that_it_adds() -> None:
     # so that there are many more pairs than conditions
     table = table.with_columns(pl.Series(f"n{i}", rng.integers(0, 9, N)) for i in range(4))
     add = (table["task"] == "add").to_numpy()
-    part = add & table["hard"].to_numpy()
-    rate = np.where(part, 0.75, np.where(add, 0.45, 0.08))
+    part = add & ~table["hard"].to_numpy()
+    rate = np.where(part, 0.8, np.where(add, 0.45, 0.08))
     selection, modes = select(table, make_losses(rate, 1), 0.1)
     assert [unpack(selection, mode).tolist() for mode in modes] == [add.tolist(), part.tolist()]
     given = Strata(selection.language.layout, selection.losses, [modes[0].mask])
     among_pairs = selection.bars.adjust(modes[1].rule, given.log_p(modes[1].mask))
     assert modes[1].log_conditional <= math.log(0.1) < among_pairs
     assert modes[1].added is not None
-    assert selection.language.sql(modes[1].added) == '"hard"'
+    assert selection.language.sql(modes[1].added) == 'NOT "hard"'
 
 
 def test_what_fails_alike_is_one_mode_and_not_its_parts() -> None:

@@ -398,10 +398,10 @@ class Permuter:
             right = len(left) + np.arange(len(language.others))
             allowed, support = language.mixed, language.mixed_support
         elif name == "value pair":
-            left = right = language.values_alone
+            left = right = np.flatnonzero(language.is_value)
             allowed, support = allowed[np.ix_(left, left)], support[np.ix_(left, left)]
         else:
-            allowed = allowed & ~language.of_values
+            allowed = allowed & ~(language.is_value[:, None] & language.is_value)
         return left, right, allowed & (support <= self.units // 2), support
 
     @property

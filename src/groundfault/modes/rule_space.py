@@ -100,7 +100,6 @@ class RuleLanguage:
         literals = (self.literals[i] for i in self.plain)
         values = [one.bounds is None and one.cost == 0 for one in literals]
         self.is_value = np.array(values, dtype=np.bool_)
-        self.values_alone = np.flatnonzero(self.is_value)
 
     def _allow(self, both: Counts, left: Places, right: Places) -> Bools:
         """Return the pairs that are rules: enough units, different families, both parts matter."""
@@ -127,11 +126,6 @@ class RuleLanguage:
         self.triple_pairs = self.joined[np.ix_(p, p)]
         self.triple_bits = self.plain_bits[p]
         self.triple_support = self.pair_support[np.ix_(p, p)]
-
-    @property
-    def of_values(self) -> Bools:
-        """Return which plain conditions are both values or flags: shape (plain, plain)."""
-        return self.is_value[:, None] & self.is_value
 
     @cached_property
     def contexts(self) -> Places:
@@ -200,7 +194,7 @@ class RuleLanguage:
             self.triple_bits, self.triple_pairs, self.triple_support, MIN_SUPPORT
         )
         numbers = {self.literals[i].numbers for i in self.single}
-        of_values = self.pairs[np.ix_(self.values_alone, self.values_alone)]
+        of_values = self.pairs[np.ix_(self.is_value, self.is_value)]
         pairs, value_pairs = int(self.pairs.sum()), int(of_values.sum())
         self.counts = {
             "single": len(self.single),

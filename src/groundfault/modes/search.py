@@ -126,12 +126,14 @@ def _find_pairs(
     rate: Floats | None = None,
     *,
     upper: bool = False,
+    z_of: Callable[[Places, Places], Floats] | None = None,
 ) -> list[tuple[int, int, float]]:
     """Return the allowed pairs of rows with the best positive scores, and the scores, best first.
 
     ``sum_some`` returns `sum_pairs` of some conditions and columns; ``rows`` are the conditions of
     the rows, by default all; ``rate`` is the expected loss of each unit of a row, if it differs
-    from its stratum's; ``upper`` leaves out pairs with earlier rows.
+    from its stratum's; ``upper`` leaves out pairs with earlier rows; ``z_of`` returns the deviates
+    of pairs, ``z`` or more.
     """
     pairs: list[tuple[int, int, float]] = []
     # all pairs at once take gigabytes
@@ -141,7 +143,7 @@ def _find_pairs(
         if rate is not None:
             sums[2] = sums[0] * rate[some, None]
         i, j = np.nonzero(find_hopeful(sums, allowed[some, column:], z))
-        scores = _score(sums[:, i, j], z)
+        scores = _score(sums[:, i, j], z_of(i + row, j + column) if z_of else z)
         best = _best(scores, top)
         i, j = i[best] + row, j[best] + column
         pairs += zip(i.tolist(), j.tolist(), scores[best].tolist(), strict=True)
@@ -154,12 +156,15 @@ def _search_all(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
     if language.depth < 2:
         return
     sums = partial(_sum_plain, language, strata, upper=True)
-    best: list[tuple[int, int, float]] = []
-    for kind, some in (("value pair", language.of_values), ("pair", ~language.of_values)):
-        pairs = _find_pairs(sums, language.pairs & some, _z(bars, kind), 2 * TOP, upper=True)
-        yield from _list_pairs(plain, plain, pairs, kind)
-        best += pairs
-    best.sort(key=lambda pair: (-pair[2], pair))
+    z = [_z(bars, kind) for kind in ("pair", "value pair")]
+    least = min(filter(None, z), default=0.0)
+
+    def z_of(i: Places, j: Places) -> Floats:
+        return np.where(language.is_value[i] & language.is_value[j], z[1], z[0])
+
+    best = _find_pairs(sums, language.pairs, least, 2 * TOP, upper=True, z_of=z_of)
+    for i, j, _ in best:
+        yield from language.join(((int(plain[i]),), (int(plain[j]),)))
     if language.counts["mixed"]:
         sums = partial(_sum_mixed, language, strata)
         mixed = _find_pairs(sums, language.mixed, _z(bars, "mixed"), 2 * TOP)
@@ -204,7 +209,7 @@ def _sum(
     return sums
 
 
-def _score(sums: Floats, z: float) -> Floats:
+def _score(sums: Floats, z: Floats | float) -> Floats:
     units, losses, expected = sums
     return score_counts(units, losses, expected, z)
 
