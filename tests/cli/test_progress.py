@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import count
 from threading import Event
 
@@ -11,7 +12,7 @@ import pytest
 
 from groundfault import Evidence, audit
 from groundfault.cli import output
-from groundfault.cli.output import TimeLeft, show_progress
+from groundfault.cli.output import TimeLeft, echo_warnings, show_progress
 
 
 def test_a_step_that_counts_gets_an_estimate_and_others_stay_as_they_are() -> None:
@@ -81,3 +82,10 @@ def test_a_long_command_writes_lines_into_a_log_and_a_short_one_none(
     with show_progress(quiet=True) as progress:
         progress("reading")
     assert capsys.readouterr().err == ""
+
+
+def test_a_note_is_printed_once_when_it_arises(capsys: pytest.CaptureFixture[str]) -> None:
+    with echo_warnings():
+        for _ in range(2):
+            warnings.warn("a column is left out", stacklevel=1)
+        assert capsys.readouterr().err == "note: a column is left out\n"

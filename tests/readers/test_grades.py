@@ -133,3 +133,8 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert scaled.exit_code == 0
     assert Report.load(report).error_rate == 0.5
     assert run("verify", report, "--no-ledger").exit_code == 0
+
+
+def test_a_row_of_totals_is_called_one() -> None:
+    with pytest.raises(InputError, match="has 3 in one row, the sum of all others: leave out"):
+        read("error", [1, 0, 1, 1, 0, 3])

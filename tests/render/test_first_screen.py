@@ -220,6 +220,7 @@ def test_where_no_rule_could_be_named_a_sentence_says_why_or_what_is_excluded() 
     evidence = Evidence.from_table(varying, id="id", model="model", outcome="error")
     text = " ".join(printed(groundfault.audit(evidence, ledger=None)).split())
     assert "No column describes the examples, so no rule could be tested" in text
+    assert "too small" not in text
 
 
 def test_an_example_that_is_a_conversation_is_told_in_words() -> None:

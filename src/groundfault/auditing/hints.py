@@ -48,6 +48,7 @@ LEVEL = 0.001
 """P-value below which runs are too few to be chance: a hint in one audit of a thousand is noise."""
 NO_LEVEL = "no error level holds"
 """Words of a hint if the guarantee of the whole audit is in doubt."""
+NO_COLUMN = "no column describes the examples"
 _SORTED = 0.5
 """Changes of a sorted column's value from row to row, as a share of those in a random order."""
 _MIN_PART = 30
@@ -87,7 +88,7 @@ def _ask(results: AuditResults, topics: Iterable[_Topic]) -> tuple[str, ...]:
 def _about_no_columns(results: AuditResults) -> Iterator[str]:
     if not results.audit.evidence.attributes:
         yield (
-            "no column describes the examples, so no rule could be tested: add columns to the "
+            f"{NO_COLUMN}, so no rule could be tested: add columns to the "
             "table, or to that of each version, such as the topic of each question"
         )
 

@@ -190,12 +190,18 @@ def write_json(text: str, path: str | None) -> bool:
 
 @contextmanager
 def echo_warnings() -> Iterator[None]:
-    """Print the warnings of a block as notes on standard error, each once, when it ends."""
-    with warnings.catch_warnings(record=True) as messages:
+    """Print the warnings of a block as notes on standard error, each once, as they come."""
+    told: set[str] = set()
+
+    def tell(message: Warning | str, *_: object) -> None:
+        if str(message) not in told:
+            told.add(str(message))
+            click.echo(f"note: {shorten(str(message))}", err=True)
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = tell  # type: ignore[assignment]
         yield
-    for message in dict.fromkeys(str(warning.message) for warning in messages):
-        click.echo(f"note: {shorten(message)}", err=True)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from shlex import quote
 
-from groundfault.auditing.hints import NO_LEVEL
+from groundfault.auditing.hints import NO_COLUMN, NO_LEVEL
 from groundfault.auditing.messages import DISCOVERIES, FAMILY, describe_excess
 from groundfault.auditing.report_schema import ReportData
 from groundfault.core.column_meaning import means_pass
@@ -91,7 +91,7 @@ def describe_excluded(outline: Outline) -> str:
     """Describe in the reader's units a problem that would have been named; empty if unknown."""
     report = outline.report
     unit, search = f"{report.unit}s", report.mode_search
-    if report.uniform:
+    if report.uniform or any(NO_COLUMN in hint for hint in report.hints):
         return ""
     if search is not None and search.overall is not None:
         return ModeOutline(report).power

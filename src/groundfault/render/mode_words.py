@@ -259,8 +259,9 @@ class ModeOutline:
             return ""
         if self.changes is not None:
             verb, *more = messages.CHANGES[self.report.is_graded]
-            told = " or ".join(more[name == BETTER] for name in names)
-            return f"No rule was named under which {self.changes[1]} {verb} {told}."
+            told = f"{self.changes[1]} {verb} {more[names[0] == BETTER]}"
+            told = told if len(names) == 1 else "the change is unlike the change elsewhere"
+            return f"No rule was named under which {told}."
         several = len(self.search.outcomes) > 1
         of = f" for {words.listing([self.name_outcome(n) for n in names], 6)}" if several else ""
         return f"No failure mode was named{of}."
