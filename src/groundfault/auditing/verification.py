@@ -420,7 +420,10 @@ def _make_older(finding: dict[str, Any]) -> dict[str, Any]:
     def name_verdict(verdict: str) -> str:
         return small if verdict == "too_small" else verdict
 
+    rest = finding.get("elsewhere")
     return _leave_out(finding, (*_TEXTS_OF_FINDINGS, "estimate")) | {
+        # the contrast is of another statistic now
+        "elsewhere": rest and _leave_out(rest, ("p_adjusted", "differs")),
         "verdict": name_verdict(finding["verdict"]),
         "sensitivity": {key: name_verdict(v) for key, v in finding["sensitivity"].items()},
     }
