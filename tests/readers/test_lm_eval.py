@@ -215,6 +215,8 @@ def test_ids_are_those_of_the_documents_and_never_merge_two(folder: Path) -> Non
     assert len(set(ids)) == 40
     path = edit_rows(path, lambda rows: [r | {"doc": {"q": "x"}} for r in rows])
     assert [o.example_id for o in observations(path)][:3] == ["0", "1", "2"]
+    path = edit_rows(path, lambda rows: [rows[0] | {"doc": {"id": "1"}}, *rows[1:]])
+    assert [o.example_id for o in observations(path)][:3] == ["1", "1#1", "2"]
 
 
 def test_another_template_asks_the_same_question(folder: Path) -> None:
@@ -334,6 +336,35 @@ def test_rows_are_read_by_columns_as_one_by_one(
             assert list_rows(again) == by_columns
         assert again.notes == log.notes
         assert len({o.scorer for o in by_columns}) > 1
+
+
+@pytest.mark.parametrize("odd", ["context", "request", "metrics", "filter", "metric"])
+def test_one_odd_row_changes_no_other(folder: Path, odd: str) -> None:
+    """A row without a request took the choices from the questions beside it."""
+    path = samples(folder, "add_mc")
+    before = observations(path)
+
+    def disturb(rows: Rows) -> Rows:
+        row = rows[7]
+        match odd:
+            case "context":
+                row["arguments"]["gen_args_1"]["arg_0"] = ""
+            case "request":
+                del row["arguments"]["gen_args_1"]
+            case "metrics":
+                row["metrics"] = row["metrics"][::-1]
+            case "filter":
+                row["filter"] = "other"
+            case "metric":
+                row["acc"] = [1, 0]
+        return rows
+
+    example = before[14].example_id
+    after = observations(edit_rows(path, disturb))
+    others = [o for o in before if o.example_id != example]
+    assert [o for o in after if o.example_id != example] == others
+    own = [o for o in after if o.example_id == example]
+    assert {o.prompt for o in own} == {before[14].prompt}
 
 
 def test_a_number_beyond_any_float_is_no_log_likelihood(folder: Path) -> None:

@@ -8,12 +8,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from itertools import accumulate, chain, compress, islice
+from functools import cache, cached_property, lru_cache
+from itertools import accumulate, chain, compress, groupby, islice
 from math import exp, isfinite, isnan, nan
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -22,21 +22,20 @@ from numpy.typing import NDArray
 
 from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.readers.log import Log, Observation, make_series, make_table
+from groundfault.readers.log import Columns, Log, Observation, add_columns, make_table
 from groundfault.readers.safely import JsonObject, head, json_file, json_lines, pause_collection
 from groundfault.readers.values import dig, drop_empty, list_names, listing, mapping, settle, text
 
 _NAME = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d:.-]+))?\.jsonl?")
 _NAMES = list_names("lm_eval")
 _NO_METRICS = frozenset(_NAMES["no_metrics"])
-_ANSWERS = ("resps", "filtered_resps")
+_CELLS = ("target", "response", "is_lost", "parsed", "label", "length", "log", "choices")
+# a metric that can be a field of a structure
+_FIELD = re.compile(rf"(?!(?:bypass|{'|'.join(_NO_METRICS)})$)[A-Za-z]\w*")
 _GREEDY = frozenset(("False", "True", "false", "true"))
 _NUMBERS = frozenset((bool, int, float, type(None)))
 _Array = NDArray[Any]
-_Rows = list[dict[str, Any]]
 _Table = tuple[pl.DataFrame, frozenset[str]]
-_Columns = defaultdict[str, list[Any]]
-"""Values of samples, scores and choices; ``scores`` and ``choices`` count those of a sample."""
 # rows read column by column, and scores of a table: their objects fit into a processor's cache
 _BATCH, _TABLE = 100, 5_000
 _NO_ANSWER = "[invalid]"
@@ -100,9 +99,8 @@ class LmEval:
         # a first row longer than what was read may have its responses after that
         start = head(path) if path.suffix in (".jsonl", ".json") else b""
         first = start if start.startswith(b"[") else start.partition(b"\n")[0]
-        return b'"doc_id"' in first and (
-            b'"doc"' in first and (b"resps" in first or len(first) >= 1 << 16)
-        )
+        is_row = b'"doc_id"' in first and b'"doc"' in first
+        return is_row and (b"resps" in first or len(first) >= 1 << 16)
 
     def explain(self, path: Path) -> str:
         """Return where the answers are that a results file summarises; empty for another file."""
@@ -122,9 +120,8 @@ class LmEval:
         model = results.model()
         if model is None:
             model = path.parent.resolve().name.replace("__", "/")
-            notes.append(
-                f"no results file beside it names the model; taken from its folder: {model}"
-            )
+            unnamed = "no results file beside it names the model; taken from its folder"
+            notes.append(f"{unnamed}: {model}")
         about: dict[str, Any] = {"settings": results.settings(task), "first_leads": True}
         about["harness"] = f"lm_eval {results.lm_eval_version or ''}".strip()
         return _Samples(path=path, task=task, model=model, results=results, notes=notes, **about)
@@ -135,23 +132,38 @@ class _Request(msgspec.Struct, gc=False):
     arg_1: str
 
 
-# log-likelihood and is_greedy; NaN is not at most 0
-_Pair = tuple[Annotated[float, msgspec.Meta(le=0)], Literal["False", "True", "false", "true"]]
+class _Pair(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    log: Annotated[float, msgspec.Meta(le=0)]  # a log-likelihood; NaN is not at most 0
+    is_greedy: Literal["False", "True", "false", "true"]
 
 
-def _rows(path: Path) -> Iterator[JsonObject]:
-    """Return the rows of a samples file, which was one JSON list until the summer of 2024."""
+class _Choice(msgspec.Struct, gc=False):
+    """A row of multiple choice, without the responses before the filter."""
+
+    doc_id: object
+    doc: JsonObject
+    target: object
+    filter: str
+    arguments: dict[str, _Request]
+    filtered_resps: Annotated[list[_Pair], msgspec.Meta(min_length=2)]
+
+
+def _rows(path: Path) -> Iterator[Any]:
+    """Return the rows of a samples file, which was one JSON list until the summer of 2024.
+
+    Rows of multiple choice under the metrics of the first row are a `_Choice`.
+    """
     if head(path).startswith(b"["):
         return iter(json_file(path, list[dict[str, Any]]))
     first = next(json_lines(path, dict[str, Any]), {})
     metrics = listing(first.get("metrics"))
-    if set(map(type, metrics)) != {str} or not _read_choices([first]):
-        return json_lines(path, dict[str, Any])
-    # multiple choice under the metrics of the first row, without the responses before the filter
-    fields: Any = dict.fromkeys(("doc_id", "doc", "target", "filter", *metrics), Any)
-    fields |= {"metrics": list[Literal[tuple(metrics)]], "arguments": dict[str, _Request]}  # type: ignore[misc]
-    fields["filtered_resps"] = Annotated[list[_Pair], msgspec.Meta(min_length=2)]
-    return json_lines(path, dict[str, Any], TypedDict("_Row", fields))  # type: ignore[operator]
+    if {str} == set(map(type, metrics)) and all(map(_FIELD.fullmatch, metrics)):
+        fields: Any = {"metrics": list[Literal[tuple(metrics)]], **dict.fromkeys(metrics, Any)}  # type: ignore[misc]
+        usual = msgspec.defstruct("_Usual", fields.items(), bases=(_Choice,), gc=False)
+        with suppress(ValueError):
+            msgspec.convert(first, usual, strict=False)
+            return json_lines(path, dict[str, Any], usual)
+    return json_lines(path, dict[str, Any])
 
 
 def _find_run(path: Path, task: str | None, date: str | None) -> tuple[str, _Results, list[str]]:
@@ -187,93 +199,111 @@ class _Samples(Log):
     results: _Results
     ids: JsonObject = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
-    documents: set[str] = field(default_factory=set)
     position: int = 0
+    docs: Columns = field(default_factory=dict)
+    columns: Columns = field(default_factory=lambda: defaultdict(list))
+    """Values of samples, scores and choices; ``scores`` and ``choices`` count those of a sample."""
 
     def tables(self) -> Iterator[_Table]:
         """Yield tables of some 5,000 scores, with their measured columns."""
         rows = _rows(self.path)
         while table := self._read_table(rows):
             yield table
-        self._note_size(len(self.documents))
+        self._note_size(len(self.ids))
         for metric, better in mapping(self.results.higher_is_better.get(self.task)).items():
             if better is False:
                 self.notes.append(f"{metric}: lower is better (--scale 1 0 reads it so)")
 
     def _read_table(self, rows: Iterator[dict[str, Any]]) -> _Table | None:
         """Read the next rows as a table; None after the last."""
-        columns: _Columns = defaultdict(list)
         with pause_collection():
-            while len(columns["value"]) < _TABLE and (batch := list(islice(rows, _BATCH))):
-                self._read_batch(batch, columns)
-            about = self.model, self.task, self.position
-            table = _make_table(columns, *about) if columns["value"] else None
-            columns.clear()
+            while len(self.columns["value"]) < _TABLE and (batch := list(islice(rows, _BATCH))):
+                for name, run in groupby(batch, lambda row: getattr(row, "filter", None)):
+                    read = self._read_batch if name is None else self._read_usual
+                    read(list(run))
+            table = self._make_table() if self.columns["value"] else None
+            self.columns.clear()
+            self.docs.clear()
         return table
 
-    def _read_batch(self, rows: _Rows, columns: _Columns, filters: Sequence[str] = ()) -> None:
-        """Add rows to the columns; rows of several layouts are added one by one."""
+    def _read_usual(self, rows: list[Any]) -> None:
+        """Add rows of multiple choice."""
+        cells = {n: list(map(attrgetter(n), rows)) for n in rows[0].__struct_fields__}
+        metrics, arguments = cells["metrics"], cells["arguments"]
+        sizes = list(map(len, cells["filtered_resps"]))
+        with suppress(KeyError):  # fewer requests than log-likelihoods
+            requests = [r for own, n in zip(arguments, sizes, strict=True) for r in _take(n)(own)]
+            scores = {n: cells[n] for n in metrics[0] if set(map(type, cells[n])) <= _NUMBERS}
+            if metrics.count([*scores]) == len(rows):
+                logs = [pair.log for own in cells["filtered_resps"] for pair in own]
+                words = [request.arg_1 for request in requests]
+                cells["prompt"] = [own["gen_args_0"].arg_0 for own in arguments]
+                cells |= _list_choices(sizes, cells["target"], words, logs)
+                return self._add(rows[0].filter, scores, cells)
+        return self._read_batch(msgspec.to_builtins(rows))
+
+    def _read_batch(self, rows: list[JsonObject]) -> None:
+        """Add rows of any layout."""
         for position, row in enumerate(rows, self.position + 1):
             if "doc_id" not in row:
-                raise InputError(
-                    f"{self.path}, line {position} has no doc_id; is it a samples file of lm_eval?"
-                )
-        filters = filters or [
-            str(row["filter"]) if "filter" in row else self._name_filter(row) for row in rows
-        ]
-        scores, choices = self._read_scores(rows, filters), _read_choices(rows)
-        if scores is None or choices is None:
-            for row, filter_name in zip(rows, filters, strict=True):
-                self._read_batch([row], columns, [filter_name])
-            return
-        new = choices or self._read_answers(rows)
-        docs = [mapping(row.get("doc")) for row in rows]
-        self.position += len(rows)
-        columns["doc"] += docs
-        columns["example_id"] += self._name_examples(docs, [row["doc_id"] for row in rows])
-        columns["prompt"] += map(_find_question, docs, new.pop("prompt"))
-        columns["scorer"] += [*scores] * len(rows)
-        columns["value"] += chain.from_iterable(zip(*scores.values(), strict=True))
-        columns["scores"] += [len(scores)] * len(rows)
-        for name, values in new.items():
-            columns[name] += values
+                place = f"{self.path}, line {position}"
+                raise InputError(f"{place} has no doc_id; is it a samples file of lm_eval?")
+        read = [(*self._find_layout(row), row) for row in rows]
+        for (name, metrics, is_choice), run in groupby(read, itemgetter(0, 1, 2)):
+            *_, choices, own = zip(*run, strict=True)
+            if is_choice:
+                prompts, sizes, targets, *nested = zip(*choices, strict=True)
+                words, logs = (list(chain.from_iterable(each)) for each in nested)
+                cells = _list_choices(list(sizes), targets, words, logs)
+                cells["prompt"] = list(prompts)
+            else:
+                cells = self._read_answers(own)
+            cells |= {n: [row.get(n) for row in own] for n in ("doc", "doc_id")}
+            scores = {metric: [row.get(metric) for row in own] for metric in metrics}
+            self._add(name, scores, cells)
 
-    def _read_scores(self, rows: _Rows, filters: Sequence[str]) -> dict[str, list[object]] | None:
-        """Return values by scorer; None where rows differ in their filter or metrics."""
-        named = [row.get("metrics") or [k for k in row if k not in _NO_METRICS] for row in rows]
-        if min(each.count(each[0]) for each in (named, filters)) < len(rows):
-            return None
-        scores = {}
-        for name in [each for each in listing(named[0]) if isinstance(each, str)]:
-            values = [row.get(name) for row in rows]
-            kinds = set(map(type, values))
-            if kinds & _NUMBERS and kinds - _NUMBERS:
-                return None
-            if self._is_per_document(name, kinds <= _NUMBERS):
-                scores[name] = values
-        end = "" if filters[0] == "none" else f",{filters[0]}"
-        return {name + end: values for name, values in scores.items()} or {"": [None] * len(rows)}
+    def _find_layout(self, row: JsonObject) -> tuple[Any, ...]:
+        """Return the filter, the metrics of a document, whether it is a choice, and which."""
+        name = str(row["filter"]) if "filter" in row else self._name_filter(row)
+        listed: Any = row.get("metrics") or [k for k in row if k not in _NO_METRICS]
+        names = [each for each in listing(listed) if isinstance(each, str)]
+        metrics = tuple(n for n in names if self._is_per_document(n, type(row.get(n)) in _NUMBERS))
+        return name, metrics, (choice := _read_choice(row)) is not None, choice
 
-    def _read_answers(self, rows: _Rows) -> dict[str, list[Any]]:
+    def _add(self, name: str, scores: Columns, cells: Columns) -> None:
+        """Add rows under a filter; without a score they are missing."""
+        columns, docs = self.columns, list(map(mapping, cells["doc"]))
+        end = "" if name == "none" else f",{name}"
+        values = {n + end: own for n, own in scores.items()} or {"": [None] * len(docs)}
+        self.position += len(docs)
+        columns["example_id"] += self._name_examples(docs, cells["doc_id"])
+        add_columns(self.docs, columns["example_id"], docs)
+        columns["prompt"] += map(_find_question, docs, cells["prompt"])
+        columns["scorer"] += [*values] * len(docs)
+        columns["value"] += chain.from_iterable(zip(*values.values(), strict=True))
+        columns["scores"] += [len(values)] * len(docs)
+        for column in _CELLS:
+            columns[column] += cells[column]
+
+    def _read_answers(self, rows: Sequence[JsonObject]) -> Columns:
         """Return columns of rows that are no multiple choice: the answer is the only choice."""
-        responses, answers = ([_read_first(row.get(n)) for row in rows] for n in _ANSWERS)
+        names = ("resps", "filtered_resps")
+        responses, answers = ([_read_first(row.get(n)) for row in rows] for n in names)
         # a task may say 0 where its filter found no answer, which may be an answer, too
         lost = [
             answer in self.fallbacks
             and (answer == _NO_ANSWER or str(answer) not in (response or ""))
             for answer, response in zip(answers, responses, strict=True)
         ]
+        is_plain = rows[0].get("filter", "none") == "none"
         return {
             "prompt": [_read_argument(row.get("arguments"), 0, 0) for row in rows],
             "response": responses,
             "target": [text(row.get("target")) for row in rows],
             "is_lost": lost,
-            "parsed": [
-                None if row.get("filter", "none") == "none" else not is_lost
-                for row, is_lost in zip(rows, lost, strict=True)
-            ],
+            "parsed": [None if is_plain else not each for each in lost],
             "label": answers,
-            "word": [""] * len(rows),
+            "length": [1] * len(rows),
             "log": [nan] * len(rows),
             "choices": [1] * len(rows),
         }
@@ -299,29 +329,42 @@ class _Samples(Log):
         if metric != "bypass" and is_number:
             return True
         # metrics such as F1 leave a pair or list a row, from which the task's number is computed
-        note = (
-            "predicted only (--predict_only): nothing is scored"
-            if metric == "bypass"
-            else f"{metric} is computed over the whole task, not for each document: it is left out"
-        )
+        note = f"{metric} is computed over the whole task, not for each document: it is left out"
+        if metric == "bypass":
+            note = "predicted only (--predict_only): nothing is scored"
         if note not in self.notes:
             self.notes.append(note)
         return False
 
-    def _name_examples(self, docs: list[JsonObject], numbers: list[object]) -> Iterator[str]:
-        """Yield each document's own id, else its number in the task.
+    def _name_examples(self, docs: list[JsonObject], numbers: list[object]) -> list[str]:
+        """Return each document's own id, else its number in the task.
 
-        Where two documents share an id, the second gets its number behind the id.
+        Where two documents share a name, the second gets its number behind the name.
         """
-        self.documents.update(map(str, numbers))
-        for doc, number in zip(docs, numbers, strict=True):
-            own = doc.get("id")
-            if type(own) not in (str, int) or own == "":
-                yield str(number)
-            elif self.ids.setdefault(str(own), number) == number:
-                yield str(own)
-            else:
-                yield f"{own}#{number}"
+        owns = [doc.get("id") for doc in docs]
+        names = [
+            str(number if type(own) not in (str, int) or own == "" else own)
+            for own, number in zip(owns, numbers, strict=True)
+        ]
+        for i, first in enumerate(map(self.ids.setdefault, names, numbers)):
+            if first != numbers[i]:
+                names[i] += f"#{numbers[i]}"
+                self.ids[names[i]] = numbers[i]
+        return names
+
+    def _make_table(self) -> _Table:
+        """Return a row for each score, and the names of the measured columns."""
+        columns, count = self.columns, len(self.columns["scores"])
+        rows = np.repeat(np.arange(count), columns["scores"])
+        is_lost = np.array(columns["is_lost"])[rows].tolist()
+        values, statuses = _settle_scores(columns["value"], is_lost)
+        own = {"scorer": columns["scorer"], "value": values, "status": statuses}
+        cells = {name: columns[name] for name in ("example_id", "prompt", "response", "target")}
+        cells |= {"model": [self.model] * count, "task": [self.task] * count, "epoch": [1] * count}
+        measured: Columns = {"position": list(range(self.position - count + 1, self.position + 1))}
+        if any(each is not None for each in columns["parsed"]):
+            measured["parsed"] = columns["parsed"]
+        return make_table(cells, self.docs, measured, rows, own | _choose(columns, rows))
 
     def _note_size(self, documents: int) -> None:
         size = mapping(self.results.samples.get(self.task))
@@ -336,48 +379,27 @@ class _Samples(Log):
             self.notes.append("no samples")
 
 
-def _make_table(columns: _Columns, model: str, task: str, position: int) -> _Table:
-    """Return a row for each score, and the names of the measured columns."""
-    docs = columns["doc"]
-    rows = np.repeat(np.arange(len(docs)), columns["scores"])
-    values, statuses = _settle_scores(columns["value"], np.array(columns["is_lost"])[rows].tolist())
-    own = {"scorer": columns["scorer"], "value": values, "status": statuses}
-    same = {"model": model, "task": task, "epoch": 1}
-    cells = {name: [value] * len(docs) for name, value in same.items()}
-    cells |= {name: columns[name] for name in ("example_id", "prompt", "response", "target")}
-    places = range(position - len(docs) + 1, position + 1)
-    measured: dict[str, list[object]] = {"position": list(places)}
-    if any(each is not None for each in columns["parsed"]):
-        measured["parsed"] = columns["parsed"]
-    return make_table(cells, docs, measured, rows, own | _choose(columns, rows))
-
-
-def _settle_scores(
-    values: list[Any], is_lost: list[bool]
-) -> tuple[Sequence[object], Sequence[str]]:
+def _settle_scores(values: list[Any], is_lost: list[bool]) -> tuple[list[Any], list[str]]:
     """Return the outcome and the status of each score."""
     if not any(is_lost) and set(map(type, values)) == {float} and isfinite(sum(values)):
         return values, [Status.SCORED] * len(values)
-    scores = [
-        (None, Status.UNPARSED) if no_answer else settle(value)
-        for value, no_answer in zip(values, is_lost, strict=True)
-    ]
-    outcomes, statuses = zip(*scores, strict=True)
-    return outcomes, statuses
+    reasons = [Status.UNPARSED if no_answer else None for no_answer in is_lost]
+    outcomes, statuses = zip(*map(settle, values, reasons), strict=True)
+    return list(outcomes), list(statuses)
 
 
-def _choose(columns: _Columns, rows: _Array) -> JsonObject:
+def _choose(columns: Columns, rows: _Array) -> JsonObject:
     """Return the choice by each score, with log-likelihood and share."""
     sizes, logs = np.array(columns["choices"]), np.array(columns["log"], dtype=float)
     starts = np.cumsum(sizes) - sizes
     picks = _find_tops(logs, starts, sizes)[rows]
-    is_norm = np.array([name.startswith("acc_norm") for name in columns["scorer"]])
-    if is_norm.any():  # acc_norm divides by the characters of a choice
-        lengths = [len(word) - (word[:1] == " ") or 1 for word in columns["word"]]
-        picks = np.where(is_norm, _find_tops(logs / lengths, starts, sizes)[rows], picks)
+    norms = {name for name in set(columns["scorer"]) if name.startswith("acc_norm")}
+    if norms:  # acc_norm divides by the characters of a choice
+        is_norm = list(map(norms.__contains__, columns["scorer"]))
+        picks = np.where(is_norm, _find_tops(logs / columns["length"], starts, sizes)[rows], picks)
     shares = _compute_shares(logs, starts, sizes)
     return {
-        "answer": make_series("answer", columns["label"], pl.String)[picks],
+        "answer": list(map(columns["label"].__getitem__, picks.tolist())),
         "logprob": pl.Series(logs[picks], nan_to_null=True),
         "confidence": pl.Series(shares[picks], nan_to_null=True),
     }
@@ -390,8 +412,8 @@ def _compute_shares(logs: _Array, starts: _Array, sizes: _Array) -> _Array:
     with np.errstate(invalid="ignore"):
         weights = list(map(exp, np.where(np.isfinite(top), logs - top, nan).tolist()))
     # Python's exponential and sum: the last digit of NumPy's depends on the processor
-    samples = map(slice, starts.tolist(), (starts + sizes).tolist())
-    sums = [sum(weights[own]) for own in samples]
+    left = iter(weights)
+    sums = [sum(islice(left, size)) for size in sizes.tolist()]
     return np.asarray(np.array(weights) / np.repeat(sums, sizes))
 
 
@@ -402,34 +424,45 @@ def _find_tops(scores: _Array, starts: _Array, sizes: _Array) -> _Array:
     return places[np.searchsorted(places, starts)]
 
 
-def _read_choices(rows: _Rows) -> dict[str, list[object]] | None:
-    """Return columns of multiple choice; empty for other rows, None where rows differ in kind."""
-    responses = [listing(row.get("filtered_resps")) for row in rows]
-    several = [len(each) > 1 for each in responses]
-    if not any(several):
-        return {}
-    # rows of several kinds are read again one by one
-    mixed: dict[str, list[Any]] | None = None if len(rows) > 1 else {}
-    logs = _list_logs(list(chain.from_iterable(responses))) if all(several) else None
-    if logs is None:
-        return mixed
-    sizes = list(map(len, responses))
-    contexts, words = _list_requests(rows, sizes)
-    ends = list(accumulate(sizes))
-    prompts = [contexts[end - size] for end, size in zip(ends, sizes, strict=True)]
+def _read_choice(row: JsonObject) -> tuple[Any, ...] | None:
+    """Return the context, the number of choices, the target, choices and log-likelihoods.
+
+    None if it is no multiple choice.
+    """
+    pairs = listing(row.get("filtered_resps"))
+    if len(pairs) < 2 or set(map(type, pairs)) != {list}:
+        return None
+    try:
+        # since 2024 both are in quotes: ["-3.37", "False"]
+        firsts, greedy = zip(*pairs, strict=True)
+        logs = list(map(float, firsts))
+        told = all(g in _GREEDY or type(g) is bool for g in greedy) and not any(map(isnan, logs))
+    except (TypeError, ValueError, OverflowError):
+        return None
+    places = range(len(pairs))
+    contexts, words = ([_read_argument(row.get("arguments"), i, k) for i in places] for k in (0, 1))
     # acc_mutual_info requests every choice again without the question, to normalise by: a request
     # with an empty context is no choice
-    if "" in contexts and (asks := [context != "" for context in contexts]).count(True):
-        words, logs = list(compress(words, asks)), list(compress(logs, asks))
-        sizes = [len(logs)]
-        if len(rows) > 1 or len(logs) < 2:
-            return mixed
-    own = _name_choices(words, sizes)
-    targets = [_find_target(row, each) for row, each in zip(rows, own, strict=True)]
-    blank: list[Any] = [None] * len(rows)
-    about = {"prompt": prompts, "target": targets, "response": blank, "parsed": blank}
-    about |= {"is_lost": [False] * len(rows), "label": list(chain.from_iterable(own))}
-    return {**about, "choices": sizes, "word": words, "log": logs}
+    asked = [context != "" for context in contexts]
+    if True in asked:
+        words, logs = list(compress(words, asked)), list(compress(logs, asked))
+    about = contexts[0], len(logs), row.get("target"), [word or "" for word in words], logs
+    return about if told and len(logs) > 1 else None
+
+
+def _list_choices(
+    sizes: list[int], targets: Iterable[object], words: list[str], logs: list[float]
+) -> Columns:
+    """Return columns of multiple choice; a target that is the number of a choice is the choice."""
+    choices = _name_choices(words, sizes)
+    told = [
+        own[number] if (number := _read_place(target)) < len(own) else target
+        for own, target in zip(choices, map(text, targets), strict=True)
+    ]
+    blank: list[Any] = [None] * len(sizes)
+    about = {"target": told, "response": blank, "parsed": blank, "choices": sizes, "log": logs}
+    about |= {"is_lost": [False] * len(sizes), "label": list(chain.from_iterable(choices))}
+    return about | {"length": [len(word) - (word[:1] == " ") or 1 for word in words]}
 
 
 def _name_choices(words: list[str], sizes: list[int]) -> list[list[str]]:
@@ -437,52 +470,16 @@ def _name_choices(words: list[str], sizes: list[int]) -> list[list[str]]:
 
     Winogrande has one continuation after several contexts.
     """
-    stripped = map(str.strip, words)
-    choices = [list(islice(stripped, size)) for size in sizes]
-    return [
-        each if len(set(each)) == len(each) else list(map(str, range(len(each))))
-        for each in choices
-    ]
+    stripped, ends = list(map(str.strip, words)), accumulate(sizes)
+    choices = [stripped[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+    return [own if len(set(own)) == len(own) else [*map(str, range(len(own)))] for own in choices]
 
 
-def _find_target(row: JsonObject, choices: list[str]) -> str | None:
-    """Return the target of a row; where it is the number of a choice, the choice."""
-    target = text(row.get("target"))
+@lru_cache
+def _read_place(target: str | None) -> int:
+    """Return the number that a target is; one beyond all choices where it is none."""
     # no task has 100,000 choices: longer digits are an answer, and may be too long for int
-    if target and target.isdecimal() and len(target) < 6 and int(target) < len(choices):
-        return choices[int(target)]
-    return target
-
-
-def _list_logs(pairs: list[object]) -> list[float] | None:
-    """Return the log-likelihoods of pairs ``[log-likelihood, is_greedy]``; else None."""
-    kinds = set(map(type, pairs))
-    try:
-        # since 2024 both are in quotes: ["-3.37", "False"]
-        firsts, greedy = zip(*pairs, strict=True)
-        if kinds == {tuple}:  # decoded as `_Pair`
-            return list(firsts)
-        logs = list(map(float, firsts))
-        is_told = _GREEDY.issuperset(greedy) or all(g in _GREEDY or type(g) is bool for g in greedy)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    is_number = not isnan(sum(logs)) or not any(map(isnan, logs))
-    return logs if is_told and is_number and kinds <= {list, tuple} else None
-
-
-def _list_requests(rows: _Rows, sizes: list[int]) -> tuple[list[str | None], list[str]]:
-    """Return the contexts and the continuations of so many requests of each row."""
-    arguments: list[tuple[Any, int]] = [
-        (row.get("arguments"), n) for row, n in zip(rows, sizes, strict=True)
-    ]
-    with suppress(TypeError, KeyError, AttributeError):  # not decoded as `_Request`
-        requests = [request for own, n in arguments for request in _take(n)(own)]
-        contexts, words = (list(map(attrgetter(name), requests)) for name in ("arg_0", "arg_1"))
-        if set(map(type, contexts)) == set(map(type, words)) == {str}:
-            return contexts, words
-    places = [(own, i) for own, n in arguments for i in range(n)]
-    contexts, words = ([_read_argument(own, i, k) for own, i in places] for k in (0, 1))
-    return contexts, [word or "" for word in words]
+    return int(target) if target and target.isdecimal() and len(target) < 6 else 100_000
 
 
 @cache

@@ -6,11 +6,11 @@ import io
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
-from operator import attrgetter, itemgetter
+from operator import attrgetter, itemgetter, methodcaller
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -51,6 +51,10 @@ WORDING = "__wording__"
 
 OURS = "groundfault"
 """The key under which exports write findings into logs; never read as an attribute of examples."""
+
+Rows = Sequence[Mapping[str, Any]]
+Columns = dict[str, list[Any]]
+"""Attributes of examples or answers, or their measurements, row by row or by name."""
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
@@ -218,8 +222,8 @@ def _make_table(rows: list[Observation]) -> tuple[pl.DataFrame, frozenset[str]]:
 
 def make_table(
     cells: Mapping[str, Sequence[object]],
-    attributes: Sequence[Mapping[str, object]],
-    measured: Sequence[Mapping[str, object]] | Mapping[str, list[object]],
+    attributes: Rows | Columns,
+    measured: Rows | Columns,
     index: NDArray[np.int64] | None = None,
     scores: Mapping[str, Any] | None = None,
 ) -> tuple[pl.DataFrame, frozenset[str]]:
@@ -229,41 +233,53 @@ def make_table(
     ----------
     cells : mapping
         Columns of `COLUMNS` with a value for each answer; others are empty.
-    attributes, measured : sequence of mapping
-        Of each answer; measured values also by name, as lists.
+    attributes, measured : sequence of mapping, or mapping of lists
+        Of each answer, or by name.
     index : array of int, optional
         For each row of the table the number of its answer; otherwise each answer is a row.
     scores : mapping, optional
         Columns of `COLUMNS` with a value for each row of the table.
     """
-    blank = [None] * len(attributes)
+    blank = [None] * len(cells["example_id"])
     columns = [make_series(n, list(cells.get(n, blank)), dtype) for n, dtype in _CELLS.items()]
     if columns[-1].null_count() == len(blank):
         columns.pop()
     names = {column.name for column in columns}
-    try:
+    with _refuse_depth(cells["example_id"][0]):
         measurements = _as_columns(measured, names)
         columns += [*_as_columns(attributes, names), *measurements]
-    except RecursionError:
-        example = cells["example_id"][0]
-        raise InputError(
-            f"something about {example!r} or an example after it is nested too deeply"
-        ) from None
     table = pl.DataFrame(columns)
     if index is not None:
         own = [make_series(n, values, COLUMNS[n]) for n, values in (scores or {}).items()]
-        table = table[index].with_columns(own)
+        table = table[pl.Series(index, dtype=pl.UInt32)].with_columns(own)
     return table, frozenset(s.name for s in measurements)
 
 
-def _as_columns(
-    rows: Sequence[Mapping[str, Any]] | Mapping[str, list[object]], names: set[str]
-) -> list[pl.Series]:
+@contextmanager
+def _refuse_depth(example: object) -> Iterator[None]:
+    try:
+        yield
+    except RecursionError:
+        place = f"{example!r} or an example after it"
+        raise InputError(f"something about {place} is nested too deeply") from None
+
+
+def add_columns(columns: Columns, examples: list[str], rows: Rows) -> None:
+    """Add mappings to columns by name, whose values are those of the examples before."""
+    with _refuse_depth(examples[-len(rows)]):
+        new = _read_plain(rows) or _read_nested(rows)
+    for name in dict.fromkeys((*columns, *new)):
+        column = columns.setdefault(name, [None] * (len(examples) - len(rows)))
+        column += new.get(name) or [None] * len(rows)
+    _check_names(columns)
+
+
+def _as_columns(rows: Rows | Columns, names: set[str]) -> list[pl.Series]:
     """Return mappings as columns; a name in use gets ``_given`` at its end.
 
     The names are added to ``names``.
     """
-    if isinstance(rows, Mapping):
+    if isinstance(rows, dict):
         values = rows
     else:
         # scores of one answer share its attributes, which are read once
@@ -286,17 +302,20 @@ def _as_columns(
     return columns
 
 
-def _read_plain(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[object]] | None:
+def _read_plain(rows: Rows) -> Columns | None:
     """Read values by name; return None for nested mappings, many names or unusual names."""
     names = dict.fromkeys(chain.from_iterable(rows))
     if len(names) > _MAX_ATTRIBUTES or not all(isinstance(n, str) and n.isascii() for n in names):
         return None
-    values = {name: [row.get(name) for row in rows] for name in names}
-    kinds = set(chain.from_iterable(set(map(type, column)) for column in values.values()))
-    return None if any(issubclass(kind, Mapping) for kind in kinds) else values
+    same = set(map(len, rows)) == {len(names)}  # then each row has each name
+    values = {n: list(map(itemgetter(n) if same else methodcaller("get", n), rows)) for n in names}
+    kinds = {name: set(map(type, column)) for name, column in values.items()}
+    if any(issubclass(kind, Mapping) for kind in set().union(*kinds.values())):
+        return None
+    return {n: _write(v, {list}) if kinds[n] == {list} else v for n, v in values.items()}
 
 
-def _read_nested(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[object]]:
+def _read_nested(rows: Rows) -> Columns:
     """Read values by name, with a nested mapping's values after the outer ones."""
     values: dict[str, list[object]] = {}
     for i, row in enumerate(rows):
@@ -308,12 +327,16 @@ def _read_nested(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[object]]:
                 continue
             for name, inner in _flat({key: value}):
                 if name not in values:
-                    if len(values) >= _MAX_ATTRIBUTES:
-                        many = f"over {_MAX_ATTRIBUTES} attributes, the last {name!r}"
-                        raise InputError(f"its examples have {many}")
                     values[name] = [None] * len(rows)
+                    _check_names(values)
                 values[name][i] = inner
     return values
+
+
+def _check_names(values: Mapping[str, object]) -> None:
+    if len(values) > _MAX_ATTRIBUTES:
+        many = f"over {_MAX_ATTRIBUTES} attributes, the last {[*values][-1]!r}"
+        raise InputError(f"its examples have {many}")
 
 
 def _flat(row: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
@@ -342,6 +365,8 @@ def _series(name: str, values: list[Any]) -> pl.Series:
 
 def make_series(name: str, values: list[Any], dtype: Any) -> pl.Series:
     """Return values of one type, or None, as a column."""
+    if type(values) is list and len(values) > 1 and values.count(values[0]) == len(values):
+        return make_series(name, values[:1], dtype).new_from_index(0, len(values))
     try:
         return pl.Series(name, values, dtype=dtype, strict=False)
     except UnicodeEncodeError:

@@ -18,7 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, TypeVar
 
@@ -53,6 +53,7 @@ MAX_RATIO = 250
 Logs, which repeat themselves, stay below; archives made to fill a memory reach a thousand.
 """
 
+_TOO_LONG = f"longer than {MAX_LINE:,} bytes, the most that is read"
 POINTER = "a Git LFS pointer in the place of a file: git lfs pull fetches it"
 
 # bytes read at a time: a line of a log is often as long as the usual 8 KB
@@ -135,10 +136,10 @@ def json_lines(path: Path, type: type[T], usual: object = None) -> Iterator[T]:
         If a line is longer than 64 MB, or cannot be decoded into the type.
     """
     decoder = msgspec.json.Decoder(type)
-    first = decoder if usual is None else msgspec.json.Decoder(usual, strict=False)
+    first = (decoder if usual is None else msgspec.json.Decoder(usual, strict=False)).decode
     for number, line in read_lines(path):
         try:
-            value = first.decode(line)
+            value = first(line)
         except (ValueError, RecursionError):
             # again with the lenient decoder, which gives one message for all faults
             value = decode(line, type, f"{path}, line {number}", decoder)
@@ -154,21 +155,13 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         If a line is longer than 64 MB.
     """
     with readable(path), path.open("rb", buffering=_BUFFER) as stream:
-        for number, line in enumerate(_lines(path, stream), 1):
+        for number, line in enumerate(iter(partial(stream.readline, MAX_LINE + 1), b""), 1):
+            if len(line) > MAX_LINE:
+                raise InputError(f"{path}, line {number} is {_TOO_LONG}")
+            own = line.removeprefix(_BOM) if number == 1 else line
             # not strip, which copies every line
-            if line and not line.isspace():
-                yield number, line
-
-
-def _lines(path: Path, stream: Any) -> Iterator[bytes]:
-    number = 0
-    while line := stream.readline(MAX_LINE + 1):
-        number += 1
-        if len(line) > MAX_LINE:
-            raise InputError(
-                f"{path}, line {number} is longer than {MAX_LINE:,} bytes, the most that is read"
-            )
-        yield line.removeprefix(_BOM) if number == 1 else line
+            if own and not own.isspace():
+                yield number, own
 
 
 def escape_pattern(path: Path) -> str | IO[bytes]:
@@ -201,9 +194,7 @@ def check_lines(path: Path) -> None:
         while part := stream.read(1 << 24):
             first, last = part.find(b"\n"), part.rfind(b"\n")
             if length + (first if first >= 0 else len(part)) > MAX_LINE:
-                raise InputError(
-                    f"{path} has a line longer than {MAX_LINE:,} bytes, the most that is read"
-                )
+                raise InputError(f"{path} has a line {_TOO_LONG}")
             length = length + len(part) if last < 0 else len(part) - last - 1
 
 
