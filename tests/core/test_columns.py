@@ -14,6 +14,7 @@ from groundfault.core.columns import (
     list_examples,
     match_attributes,
     profile,
+    profile_examples,
     propose_missing,
     take_sample,
 )
@@ -44,6 +45,14 @@ def test_kinds(name: str, values: list[Any], kind: Kind) -> None:
     (column,) = profile(pl.DataFrame({name: values}))
     assert column.kind is kind
     assert column.missing == sum(value is None for value in values)
+
+
+def test_columns_are_looked_at_once_for_all_who_ask() -> None:
+    table = pl.DataFrame({"n": [0.5, 1.5, None], "word": ["a", "b", "b"], "error": [1, 0, 0]})
+    evidence = Evidence.from_table(table, outcome="error")
+    columns = profile_examples(evidence)
+    assert columns == profile(list_examples(evidence))
+    assert profile_examples(evidence) is columns
 
 
 def test_a_sample_is_always_the_same_rows_in_order() -> None:

@@ -64,7 +64,7 @@ def test_tails_are_those_of_the_hypergeometric_distribution(units: int, errors: 
 
 def list_masks(language: RuleLanguage, name: str, y: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
     """Return the rules of a class, by enumeration."""
-    on = language.layout.unpack(language.bits)
+    on = language.unpack()
     if name == "word":
         return [on[i] for i in language.others]
     if name == "mixed":
@@ -237,7 +237,7 @@ def test_a_set_of_other_values_than_the_worst_pays_for_all_sets() -> None:
     bars = Bars(language, losses, LEVEL)
     values = language.plain[language.values["task"]]
     context = next(int(i) for i in language.plain if language.literals[i].family == "c0")
-    rows = language.bits[values] & language.bits[context]
+    rows = language.bits[values] & language.bits[[context]]
     on = language.layout.unpack(rows)
     excess = [(losses.values[row].sum() - row.sum() * losses.values.mean()) for row in on]
     order = np.argsort(-np.array(excess) / np.sqrt(bits.count(rows)))

@@ -92,19 +92,19 @@ def _size(request: pytest.FixtureRequest) -> Iterator[None]:
 @few
 @given(worlds())
 def test_sums_of_pairs_are_of_units_losses_and_rates(world: World) -> None:
-    got = sum_pairs(bitset.pack(world.a), bitset.pack(world.b), *world.arguments)
+    got = sum_pairs(bitset.pack(world.a), bitset.pack(world.b), world.arguments)
     for (i, a), (j, b) in itertools.product(enumerate(world.a), enumerate(world.b)):
         assert got[:, i, j] == pytest.approx(world.sum(a & b), abs=1e-9)
     # where units are known, losses alone are counted, without rates
     *words, rates = world.arguments
     rows = bitset.pack(world.a), bitset.pack(world.b)
-    assert np.array_equal(sum_pairs(*rows, *words, rates[:0])[1], got[1])
+    assert np.array_equal(sum_pairs(*rows, (*words, rates[:0]))[1], got[1])
 
 
 @few
 @given(worlds())
 def test_sums_of_rows_are_of_units_losses_and_rates(world: World) -> None:
-    got = sum_rows(bitset.pack(world.a), *world.arguments)
+    got = sum_rows(bitset.pack(world.a), world.arguments)
     assert pytest.approx(np.array([world.sum(a) for a in world.a]), abs=1e-9) == got.T
 
 
@@ -153,7 +153,7 @@ def test_triples_are_counted_and_the_best_third_is_the_best(
     triples = list_triples(rows, pairs, least)
     packed = bitset.pack(rows)
     assert count_triples(packed, pairs, support, least) == len(triples)
-    best, third = search_triples(packed, pairs, support, least, *world.arguments, z=1.5, gamma=0.15)
+    best, third = search_triples(packed, pairs, support, least, world.arguments, z=1.5, gamma=0.15)
     scores = {
         t: float(guarantee(*map(np.float64, world.sum(on)), 1.5, 0.15)) for t, on in triples.items()
     }
@@ -173,7 +173,7 @@ def test_sums_of_pairs_that_fill_the_cache_several_times(monkeypatch: pytest.Mon
     assert b.size // 64 / 3 > bit_kernels._CACHED
     everything = np.full(200, ~np.uint64(0))
     one = (everything[None], np.ones(1), np.array([0, 90, 200]), np.array([0.25, 0.5]))
-    units, losses, expected = sum_pairs(bitset.pack(a), bitset.pack(b), everything, *one)
+    units, losses, expected = sum_pairs(bitset.pack(a), bitset.pack(b), (everything, *one))
     early = a[:, : 64 * 90].astype(int) @ b[:, : 64 * 90].T
     assert (units == a.astype(int) @ b.T).all()
     assert (losses == units).all()

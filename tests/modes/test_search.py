@@ -118,6 +118,28 @@ def test_every_proposal_is_a_rule_with_its_mask_and_score() -> None:
         assert score_masks(p.mask[None], strata, np.array([cost]))[0] == p.score
 
 
+@pytest.mark.parametrize(("listed", "blocks"), [(0, 1), (1, 1), (1, 3)])
+def test_failing_units_that_are_counted_alone_give_the_same_rules(
+    listed: int, blocks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_table(7)
+    hard = ((table["size"] > 2) & table["hard"] & (table["task"] == "sort")).to_numpy()
+    language, strata = make_world(table, 0.02 + 0.9 * hard, 7, blocks=blocks)
+    masks = language.layout.pack((table["task"] == "add").to_numpy()[None])[:listed]
+    strata = Strata(language.layout, strata.losses, masks)
+    whole, bars = search(pay(language, strata), strata), pay(language, strata)
+    assert bars.failing is None
+    assert "triple" in {p.rule.kind for p in whole}
+    # as on a large table
+    monkeypatch.setattr("groundfault.modes.bars.WORTH_TAKING", 0)
+    monkeypatch.setattr("groundfault.modes.kernels._WORTH_COMPILING", 0)
+    bars, again = pay(language, strata), Strata(strata.layout, strata.losses, masks)
+    assert bars.failing is not None
+    taken = search(bars, again)
+    assert [p.rule for p in taken] == [p.rule for p in whole]
+    assert [p.score for p in taken] == pytest.approx([p.score for p in whole], abs=1e-12)
+
+
 def test_of_nothing_but_a_level_rate_nothing_is_proposed() -> None:
     language, strata = make_world(make_table(5), np.full(N, 1.0), 5)
     assert search(pay(language, strata), strata) == []

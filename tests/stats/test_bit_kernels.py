@@ -23,20 +23,18 @@ def test_small_and_large_matrices_are_counted_alike(
     before = numba.get_num_threads()
     try:
         numba.set_num_threads(threads)
-        each, shared = bit_kernels.count_each(packed), bit_kernels.count_shared(packed, planes)
+        shared = bit_kernels.count_shared(packed, planes)
     finally:
         numba.set_num_threads(before)
-    np.testing.assert_array_equal(each, bits.count(packed))
     np.testing.assert_array_equal(shared, bits.count_and(packed, planes))
-    assert (each.dtype, shared.dtype) == (bits.count(packed).dtype, np.int32)
+    assert shared.dtype == np.int32
 
 
 def test_matrices_too_large_for_numpy_are_counted_too(monkeypatch: pytest.MonkeyPatch) -> None:
     packed = bits.pack(np.random.default_rng(0).random((4, 130)) < 0.4)
-    plain = bits.count(packed), bits.count_and(packed, packed)
+    plain = bits.count_and(packed, packed)
     monkeypatch.setattr(bits, "_SMALL", 0)
-    np.testing.assert_array_equal(bits.count(packed), plain[0])
-    np.testing.assert_array_equal(bits.count_and(packed, packed), plain[1])
+    np.testing.assert_array_equal(bits.count_and(packed, packed), plain)
 
 
 def test_numpy_and_compiled_counts_agree_whichever_is_loaded(

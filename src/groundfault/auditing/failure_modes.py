@@ -22,7 +22,7 @@ from groundfault.auditing.report_schema import DecidingColumn
 from groundfault.auditing.results import NamedModes
 from groundfault.base.long_work import Progress
 from groundfault.core.column_meaning import holds_question
-from groundfault.core.columns import Column, Kind, list_examples, profile
+from groundfault.core.columns import Column, Kind, list_examples, profile_examples
 from groundfault.core.pairs import clip_changes
 from groundfault.core.rules import Rule
 from groundfault.core.units import Marks, Units, classify_sizes, number_sizes
@@ -251,7 +251,8 @@ def choose_columns(audit: PreparedAudit) -> tuple[list[str], dict[str, tuple[str
         for stage in (Timing.DURING, Timing.MEASURED, Timing.FOLLOWS)
     )
     frame = list_examples(evidence).select(_without(names, during, measured, later))
-    columns = [column for column in profile(frame) if column.kind is not Kind.CONSTANT]
+    shown = [column for column in profile_examples(evidence) if column.name in frame.columns]
+    columns = [column for column in shown if column.kind is not Kind.CONSTANT]
     # units that an example stands for: a group has several examples
     share = evidence.unit_count / max(len(frame), 1)
     # a date or a list stands in rules by its parts

@@ -29,7 +29,7 @@ from groundfault.base.arrays import Floats, Places
 from groundfault.base.long_work import Progress
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.column_meaning import describes_answer, holds_question, names_a_thing
-from groundfault.core.columns import Column, Kind, list_examples, profile
+from groundfault.core.columns import Column, Kind, list_examples, profile_examples
 from groundfault.core.evidence import Evidence
 from groundfault.core.judge import Judge
 from groundfault.core.plan import Plan
@@ -404,7 +404,7 @@ def join_copies(evidence: Evidence) -> Evidence:
     parts = list_parts(evidence.frame)
     columns = [
         c
-        for c in profile(table)
+        for c in profile_examples(evidence)
         if c.kind not in (Kind.CONSTANT, Kind.OTHER)
         and not names_a_thing(c.name)
         # parts of one date are redundant
@@ -423,6 +423,9 @@ def join_copies(evidence: Evidence) -> Evidence:
         if not is_told and not _come_out_alike(first, average_losses(evidence).T):
             return evidence
     else:
+        # rows that all differ in one column are no copies
+        if any(table[c.name].n_unique() == table.height for c in columns if c.kind is Kind.NUMBER):
+            return evidence
         first = _join_rows(_code_labels(table, columns), average_losses(evidence).T)
     if (first == np.arange(len(first))).all():
         return evidence

@@ -318,7 +318,8 @@ class Evidence:
     def unit_names(self) -> pl.Series:
         """Return names of the units (groups, else examples), as text and in its order."""
         # by name: a random split then depends on names and the seed, not on the order of rows
-        return self._units.unique().sort()
+        are_sorted = self._units.is_sorted() and self.unit_count == len(self)
+        return self._units if are_sorted else self._units.unique().sort()
 
     @cached_property
     def unit_index(self) -> Places:

@@ -5,7 +5,6 @@ Each reads one column at a time.
 
 from __future__ import annotations
 
-import math
 import re
 import tomllib
 from collections import Counter
@@ -15,6 +14,7 @@ from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 from polars import selectors as cs
 
@@ -30,6 +30,7 @@ from groundfault.core.columns import (
     list_examples,
     match_attributes,
     profile,
+    profile_examples,
     propose_missing,
     select_example_rows,
     select_named,
@@ -88,10 +89,11 @@ class Categories(Parameters):
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
         """Propose candidates such as ``output_type = list``, then patterns of missing values."""
-        table = list_examples(discovery)
+        table, columns = list_examples(discovery), profile_examples(discovery)
         if self.columns is not None:
             table = table.select(*match_attributes(discovery, self.columns))
-        columns = profile(table, self.max_levels)
+        if self.columns is not None or self.max_levels != LEVELS:
+            columns = profile(table, self.max_levels)
         candidates = [
             c for column in columns for c in self._propose_column(table[column.name], column)
         ]
@@ -196,7 +198,8 @@ class Thresholds(Parameters):
         if self.columns is None:
             # numbers only: levels of words belong to the finder of categories
             table = list_examples(discovery).select(cs.numeric())
-            return table, [c for c in profile(table) if c.kind in (Kind.NUMBER, Kind.CONSTANT)]
+            columns = [c for c in profile_examples(discovery) if c.name in table.columns]
+            return table, [c for c in columns if c.kind in (Kind.NUMBER, Kind.CONSTANT)]
         reason = ", not numbers, so it has no thresholds"
         table = select_named(discovery, self.columns, cs.numeric(), reason)
         return table, list(profile(table))
@@ -215,26 +218,19 @@ def choose_cuts(
     quantiles : sequence of float
         In (0, 1).
     """
-    # floats, since SQL compares all numbers in the same way; sorted once for all quantiles
-    values = table.select(pl.col(c).cast(pl.Float64).sort() for c in columns)
-    expressions = []
+    cuts = {}
     for c in columns:
-        # a cut at the largest value has no values above it
-        top = pl.col(c).filter(pl.col(c) < pl.col(c).max()).max()
-        at = [pl.min_horizontal(pl.col(c).quantile(q, "lower"), top) for q in quantiles]
-        expressions.append(pl.concat_list(at).list.drop_nulls().list.unique().list.sort().alias(c))
-    rows = values.select(expressions).row(0, named=True) if columns else {}
-    cut_values = {c: list(filter(math.isfinite, below)) for c, below in rows.items()}
-    above = values.select(
-        pl.concat_list(pl.col(c).filter(pl.col(c) > v).min() for v in values_below).alias(c)
-        for c, values_below in cut_values.items()
-        if values_below
-    )
-    pairs = {c: zip(cut_values[c], above[c][0], strict=True) for c in above.columns}
-    return {
-        c: [_shorten_cut(v, u) for v, u in values_below if u is not None]
-        for c, values_below in pairs.items()
-    }
+        # floats, since SQL compares all numbers in the same way; sorted once for all quantiles
+        values = np.sort(table[c].cast(pl.Float64).drop_nulls().drop_nans().to_numpy())
+        if len(values):
+            # a cut at the largest value has no values above it
+            below = values[: np.searchsorted(values, values[-1])]
+            at = values[[int(q * (len(values) - 1)) for q in quantiles]]
+            lower = np.unique(np.minimum(at, below[-1])) if len(below) else below
+            lower = lower[np.isfinite(lower)]
+            upper = values[np.searchsorted(values, lower, side="right")]
+            cuts[c] = list(map(_shorten_cut, lower.tolist(), upper.tolist()))
+    return cuts
 
 
 def _shorten_cut(value: float, above: float) -> str:
@@ -304,8 +300,8 @@ def select_texts(discovery: Evidence, columns: tuple[str, ...] | None) -> pl.Dat
     """
     if columns is not None:
         return select_named(discovery, columns, cs.string(), ", not text")
-    table = list_examples(discovery).select(cs.string())
-    return table.select(column.name for column in profile(table) if column.kind is Kind.TEXT)
+    texts = [c.name for c in profile_examples(discovery) if c.kind is Kind.TEXT]
+    return list_examples(discovery).select(texts).select(cs.string())
 
 
 def cut_lengths(text: pl.Series, quantiles: tuple[float, ...]) -> Iterator[tuple[str, str]]:
@@ -394,8 +390,7 @@ class Declared(Parameters):
             patterns, missing = match_attributes(discovery, self.columns), self.missing or "reject"
             _check_flags(table, list(patterns))
         else:
-            columns = profile(table.select(cs.numeric() | cs.boolean()))
-            patterns = {c.name: c.name for c in columns if c.kind is Kind.FLAG}
+            patterns = {c.name: c.name for c in profile_examples(discovery) if c.kind is Kind.FLAG}
             missing = self.missing or "drop"
         schema = table.schema  # made anew from all columns each time it is asked for
         for column, name in _name_candidates(patterns).items():

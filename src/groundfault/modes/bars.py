@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from types import ModuleType
 
 import numpy as np
@@ -32,7 +33,7 @@ from groundfault.modes.kernels import (
     tabulate_tails,
 )
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
-from groundfault.modes.strata import Losses, Scores
+from groundfault.modes.strata import RARE, WORTH_TAKING, Losses, Scores
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 from groundfault.stats.multiple import Joint
@@ -131,6 +132,14 @@ class Bars:
         # single precision: a rule equal to a permutation must not pass
         return {n: x - 1e-5 for n, x in zip(permuter.names, bars, strict=True) if -math.inf < x < 0}
 
+    @cached_property
+    def failing(self) -> Bits | None:
+        """Return the plain conditions among the units that fail alone, where these are few and
+        all pairs take long to count."""
+        rows, losses = self.language.plain_bits, self.losses
+        pays = losses.binary and len(rows) * rows.size >= WORTH_TAKING
+        return losses.take_failing(rows) if pays and losses.values.mean() <= RARE else None
+
     def scores(self, rule: ModeRule) -> bool:
         """Return whether a rule is tested by its score, as in permutations, and not exactly."""
         return not self.exact and rule.kind in self.lowest
@@ -204,7 +213,7 @@ class Bars:
         """Return whether permutations try the values of a set in its context: the worst five."""
         (context,), values = rule.parts
         index = self.language.values_beside(values)
-        rows = self.language.bits[index] & self.language.bits[context]
+        rows = self.language.bits[index] & self.language.bits[[context]]
         return set(values) <= set(index[find_worst(rows, self.losses)].tolist())
 
 

@@ -183,7 +183,7 @@ class _ChangeTest:
             usable = [one for one in usable if one.column not in self.names]
         self.language = RuleLanguage(usable, Layout(np.zeros(n, dtype=np.int64)), 2)
         everywhere = bitset.pack(np.ones((1, n), dtype=np.bool_))
-        self.rows = np.concatenate([self.language.bits, everywhere])
+        self.rows = np.concatenate([self.language.bits[:], everywhere])
         self._list_rules()
         self.counts = np.bincount(self.kind, minlength=len(self.kinds))
         if "own" in self.kinds:

@@ -14,7 +14,9 @@ from groundfault.stats.bits import Bits, Counts
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 Table = NDArray[np.float32]
+Words = tuple[Bits, Bits, Floats, Ints, Floats]  # `kernels.Words`
 
 
 @njit(cache=True, nogil=True)
@@ -27,25 +29,19 @@ def _count_run(a: Bits, b: Bits, start: int, stop: int) -> np.int64:  # pragma: 
 
 
 @njit(cache=True, nogil=True)
-def _count(a: Bits, b: Bits) -> np.int64:  # pragma: no cover - compiled
-    """Count the bits that two rows share."""
-    total: np.int64 = _count_run(a, b, 0, len(a))
-    return total
-
-
-@njit(cache=True, nogil=True)
 def _sum(
-    a: Bits, b: Bits, lost: Bits, scale: Floats, runs: Ints, rates: Floats
+    a: Bits, b: Bits, lost: Bits, other: Bits, words: Words
 ) -> tuple[float, float, float]:  # pragma: no cover - compiled
     """Compute units that two rows share, their losses and expected losses; ``lost`` has the bit
-    planes of the first row's losses."""
+    planes of the first row's losses, ``other`` the second row in the same order."""
+    _, _, scale, runs, rates = words
     units, losses, expected = 0.0, 0.0, 0.0
     for r in range(len(rates)):
         count = float(_count_run(a, b, runs[r], runs[r + 1]))
         units += count
         expected += rates[r] * count
     for p in range(len(scale)):
-        losses += scale[p] * float(_count(lost[p], b))
+        losses += scale[p] * float(_count_run(lost[p], other, 0, len(other)))
     return units, losses, expected
 
 
@@ -63,19 +59,10 @@ def _move(
 
 @njit(cache=True, nogil=True)
 def sum_pairs(
-    a: Bits,
-    b: Bits,
-    inside: Bits,
-    planes: Bits,
-    scale: Floats,
-    runs: Ints,
-    rates: Floats,
-    upper: bool,
-    out: Floats,
-    first: int,
-    step: int,
+    a: Bits, b: Bits, words: Words, upper: bool, out: Floats, first: int, step: int
 ) -> None:  # pragma: no cover - compiled
     """`kernels.sum_pairs`, for every ``step``-th row from ``first`` on."""
+    inside, planes, scale, runs, rates = words
     counts = np.zeros((len(range(first, len(a), step)), len(b)), dtype=np.int32)
     for r in range(len(rates)):
         count_pairs(a, b, inside, runs[r], runs[r + 1], upper, first, step, counts)
@@ -89,7 +76,7 @@ def sum_pairs(
 
 @njit(cache=True, nogil=True)
 def find_hopeful(
-    sums: Floats, allowed: NDArray[np.bool_], square: float, out: NDArray[np.bool_]
+    sums: Floats, allowed: Bools, square: float, out: Bools
 ) -> None:  # pragma: no cover - compiled
     """Do what `kernels.find_hopeful` does."""
     for i in range(len(out)):
@@ -116,13 +103,7 @@ def guarantee(
 
 @njit(cache=True, nogil=True)
 def count_triples(
-    rows: Bits,
-    pairs: NDArray[np.bool_],
-    support: Counts,
-    least: int,
-    counts: Ints,
-    first: int,
-    step: int,
+    rows: Bits, pairs: Bools, support: Counts, least: int, counts: Ints, first: int, step: int
 ) -> None:  # pragma: no cover - compiled
     """`kernels.count_triples`, for every ``step``-th row from ``first`` on."""
     for i in range(first, len(rows), step):
@@ -132,7 +113,7 @@ def count_triples(
             both = rows[i] & rows[j]
             for k in range(j + 1, len(rows)):
                 if pairs[i, k] and pairs[j, k]:
-                    n = _count(both, rows[k])
+                    n = _count_run(both, rows[k], 0, len(both))
                     smallest = min(support[i, j], support[i, k], support[j, k])
                     counts[i] += n >= least and n < smallest
 
@@ -140,14 +121,12 @@ def count_triples(
 @njit(cache=True, nogil=True)
 def search_triples(
     rows: Bits,
-    pairs: NDArray[np.bool_],
+    pairs: Bools,
     support: Counts,
     least: int,
-    inside: Bits,
-    planes: Bits,
-    scale: Floats,
-    runs: Ints,
-    rates: Floats,
+    words: Words,
+    every: Bits,
+    of: Bits,
     z: float,
     gamma: float,
     best: Floats,
@@ -155,23 +134,24 @@ def search_triples(
     first: int,
     step: int,
 ) -> None:  # pragma: no cover - compiled
-    """`kernels.search_triples`, for every ``step``-th row from ``first`` on."""
+    """`kernels.search_triples`, for every ``step``-th row from ``first`` on; ``every`` are the rows
+    and ``of`` the planes to count losses."""
     for i in range(first, len(rows), step):
         for j in range(i + 1, len(rows)):
             if not pairs[i, j]:
                 continue
             both = rows[i] & rows[j]
-            new = both & inside
-            lost = new & planes
+            new = both & words[0]
+            lost = every[i] & every[j] & of
             for k in range(j + 1, len(rows)):
                 if not (pairs[i, k] and pairs[j, k]):
                     continue
-                units, losses, expected = _sum(new, rows[k], lost, scale, runs, rates)
+                units, losses, expected = _sum(new, rows[k], lost, every[k], words)
                 score = guarantee(units, losses, expected, z, gamma)
                 if score <= best[i, j]:
                     continue
                 # whether it is a rule at all is asked last: few come so far
-                n = _count(both, rows[k])
+                n = _count_run(both, rows[k], 0, len(both))
                 smallest = min(support[i, j], support[i, k], support[j, k])
                 if least <= n < smallest:
                     best[i, j], third[i, j] = score, k

@@ -73,18 +73,24 @@ class UnitSet:
 
     Attributes
     ----------
-    bits : uint64 array, shape (words,)
+    sides : one or two uint64 arrays, shape (words,)
+        These units are in both: many ranges share an end, and are joined where they are read.
     total : int
         All units, of which these are some.
     """
 
-    bits: Bits
+    sides: tuple[Bits, ...]
     total: int
 
     @classmethod
     def of(cls, on: Bools) -> UnitSet:
         """Pack one value a unit."""
-        return cls(bitset.pack(on[None])[0], len(on))
+        return cls((bitset.pack(on[None])[0],), len(on))
+
+    @property
+    def bits(self) -> Bits:
+        """Return one bit a unit: uint64, shape (words,)."""
+        return np.asarray(self.sides[0] & self.sides[-1])
 
     def unpack(self) -> Bools:
         """Return one value a unit."""
@@ -190,19 +196,22 @@ def read_number(values: pl.Series, columns: int) -> Iterator[Condition]:
     Conditions of one grain are in the order of preference: "is 0" comes before "is 0 or less",
     which may match the same units.
     """
-    numbers = values.cast(pl.Float64)
-    finite = np.sort(numbers.filter(numbers.is_finite()).to_numpy())
-    begins = np.flatnonzero(np.append(True, finite[1:] != finite[:-1])[: len(finite)])
-    levels, counts = finite[begins], np.diff(begins, append=len(finite))
+    x = values.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    ordered = np.sort(x)
+    finite = ordered[np.searchsorted(ordered, -np.inf, "right") : np.searchsorted(ordered, np.inf)]
+    levels = finite[np.append(True, finite[1:] != finite[:-1])[: len(finite)]]
     if len(levels) < 2:
         return
-    x = numbers.fill_null(float("nan")).to_numpy()
-    whole = bool(np.all(levels == np.round(levels)) and np.abs(levels).max() < 2**53)
+    parts = levels[:_ENDS], levels  # a few tell most columns
+    whole = all(np.all(one == np.round(one)) for one in parts) and np.abs(levels).max() < 2**53
     make = (
         _WholeNumbers(values.name, float(levels[0])) if whole else _RealNumbers(values.name, levels)
     )
     column = Numbers(x, levels, make)
-    heavy = levels[counts >= _HEAVY * len(finite)]
+    # each is at one of so many places
+    heavy = np.unique(finite[:: max(1, int(_HEAVY * len(finite)))])
+    counts = np.searchsorted(finite, heavy, "right") - np.searchsorted(finite, heavy)
+    heavy = heavy[counts >= _HEAVY * len(finite)]
     coarse = _choose_points(finite, levels, 8 if columns <= _FEW_COLUMNS else 4)
     # of few values each is a condition, and of whole ones an end that joins with others
     few = len(levels) <= 2 * _ENDS // 3
@@ -225,8 +234,8 @@ def read_number(values: pl.Series, columns: int) -> Iterator[Condition]:
         for low, high in some:
             if (low, high) not in seen:
                 seen.add((low, high))
-                bits = compare(np.greater_equal, low) & compare(np.less_equal, high)
-                one = make(UnitSet(bits, len(x)), low, high)
+                sides = compare(np.greater_equal, low), compare(np.less_equal, high)
+                one = make(UnitSet(sides, len(x)), low, high)
                 yield replace(one, grain=grain, numbers=column)
 
 
@@ -440,7 +449,7 @@ def _read_flag(values: pl.Series, present: Bools) -> Iterator[Condition]:
     name, rule = values.name, flag_rule(values.name, values.dtype)
     is_true = values.dtype == pl.Boolean
     on = _pack(values if is_true else values == 1)
-    off = UnitSet(UnitSet.of(present).bits ^ on.bits, on.total)
+    off = UnitSet((UnitSet.of(present).bits ^ on.bits,), on.total)
     yield Condition(name, rule, name if is_true else f"{name} is 1", 0.0, on, column=name)
     opposite = f"NOT {rule}" if is_true else f"{quote(name)} = 0"
     meaning = f"not {name}" if is_true else f"{name} is 0"

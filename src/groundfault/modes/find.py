@@ -339,7 +339,8 @@ def _combine_strata(table: pl.DataFrame, within: Sequence[str], strata: Ints) ->
             table[name].cast(pl.String).fill_null("\0").rank("dense").to_numpy().astype(np.int64)
         )
         code = code * (values.max(initial=0) + 1) + values
-    return np.asarray(np.unique(code, return_inverse=True)[1].reshape(-1), dtype=np.int64)
+    dense = np.unique(code, return_inverse=True)[1].reshape(-1) if code.any() else code
+    return np.asarray(dense, dtype=np.int64)
 
 
 def _list_outcomes(
@@ -376,9 +377,9 @@ class _Search:
         """Return the language over the scored units; the same for outcomes that score the same."""
         key = np.packbits(scored).tobytes()
         if key not in self._languages:
-            blocks = np.unique(self.blocks[scored], return_inverse=True)[1].reshape(-1)
-            cut = [*self.literals, *make_own_conditions(self.own_rules)]
+            blocks, cut = self.blocks, [*self.literals, *make_own_conditions(self.own_rules)]
             if not scored.all():
+                blocks = np.unique(blocks[scored], return_inverse=True)[1].reshape(-1)
                 cut = [take_units(one, scored) for one in cut]
             usable = [one for one in cut if one.units.is_usable]
             self._languages[key] = RuleLanguage(usable, Layout(blocks), self.depth)

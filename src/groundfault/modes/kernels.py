@@ -28,6 +28,10 @@ from groundfault.stats.bits import Bits
 
 Kernel = tuple[Callable[..., None], tuple[object, ...]]
 _Run = Callable[[Places, Bits], None]
+Words = tuple[Bits, Bits, Floats, Ints, Floats]
+"""Units and their losses, as words of bits: the units inside, shape (W,); bit planes of the losses,
+shape (P, W), and the value of each, shape (P,); begins and ends of R runs of words, shape (R + 1,),
+and the expected loss of each unit of a run, shape (R,)."""
 
 _WORTH_COMPILING_DRAWS = 5e8
 """Words of bits below which NumPy takes at most a second more than compiled code, and compiling
@@ -59,29 +63,13 @@ _FEW_ROWS = 1_000  # rows whose triples are counted by a product of matrices: .1
 _WORTH_CALLING = 1 << 18  # the same, once the code is loaded
 
 
-def sum_pairs(
-    a: Bits,
-    b: Bits,
-    inside: Bits,
-    planes: Bits,
-    scale: Floats,
-    runs: Ints,
-    rates: Floats,
-    *,
-    upper: bool = False,
-) -> Floats:
+def sum_pairs(a: Bits, b: Bits, words: Words, *, upper: bool = False) -> Floats:
     """Return units, losses and expected losses of each pair of rows, among the units inside.
 
     Parameters
     ----------
     a, b : uint64 arrays, shape (A, W) and (B, W)
-    inside : uint64 array, shape (W,)
-    planes : uint64 array, shape (P, W)
-        Bit planes of the losses, with the value of each in ``scale``.
-    scale : float64 array, shape (P,)
-    runs : int64 array, shape (R + 1,)
-        Begins and ends of runs of words; ``rates`` has the expected loss of each unit of a run.
-    rates : float64 array, shape (R,)
+    words : Words
     upper : bool
         Whether pairs of a row with an earlier row may be left out (as 0 or any value).
 
@@ -90,15 +78,14 @@ def sum_pairs(
     float64 array, shape (3, A, B)
     """
     out = np.zeros((3, a.shape[0], b.shape[0]))
-    if not _use_compiled(len(a) * b.size * (1 + len(planes))):
+    if not _use_compiled(len(a) * b.size * (1 + len(words[1]))):
         for some in split(len(a), b.size, _IN_CACHE // 2):
-            out[:, some] = _sum((a[some] & inside)[:, None] & b, planes, scale, runs, rates)
+            out[:, some] = _sum((a[some] & words[0])[:, None] & b, words)
         return out
     from groundfault.modes import compiled
     from groundfault.stats.row_threads import share_rows
 
-    words = (a, b, inside, planes, scale, runs, rates)
-    share_rows(partial(compiled.sum_pairs, *words, upper, out), len(a))
+    share_rows(partial(compiled.sum_pairs, a, b, words, upper, out), len(a))
     return out
 
 
@@ -136,9 +123,10 @@ def find_hopeful(sums: Floats, allowed: Bools, z: float) -> Bools:
     return np.asarray(allowed & beyond)
 
 
-def _sum(shared: Bits, planes: Bits, scale: Floats, runs: Ints, rates: Floats) -> Floats:
+def _sum(shared: Bits, words: Words) -> Floats:
     """Return units, losses and expected losses of rows: uint64, shape (..., W) to float64, (3,
     ...)."""
+    _, planes, scale, runs, rates = words
     counts = np.add.reduceat(np.bitwise_count(shared), runs[:-1], axis=-1, dtype=np.int64)
     out = np.zeros((3, *shared.shape[:-1]))
     out[0] = counts.sum(axis=-1)
@@ -149,12 +137,10 @@ def _sum(shared: Bits, planes: Bits, scale: Floats, runs: Ints, rates: Floats) -
     return out
 
 
-def sum_rows(
-    rows: Bits, inside: Bits, planes: Bits, scale: Floats, runs: Ints, rates: Floats
-) -> Floats:
+def sum_rows(rows: Bits, words: Words) -> Floats:
     """Return `sum_pairs` of each row with the units inside alone: shape (3, rows)."""
     everything = np.full((1, rows.shape[1]), ~np.uint64(0))
-    return sum_pairs(rows, everything, inside, planes, scale, runs, rates)[:, :, 0]
+    return sum_pairs(rows, everything, words)[:, :, 0]
 
 
 def guarantee(
@@ -236,21 +222,18 @@ def search_triples(
     pairs: Bools,
     support: bitset.Counts,
     least: int,
-    inside: Bits,
-    planes: Bits,
-    scale: Floats,
-    runs: Ints,
-    rates: Floats,
+    words: Words,
     z: float,
     gamma: float,
+    failing: Bits | None = None,
 ) -> tuple[Floats, Ints]:
     """Return the best third row for each pair of rows, and its guarantee: two arrays of shape (A,
-    A)."""
+    A). ``failing`` are the rows of the units inside that fail alone, of losses of 0 and 1."""
     best = np.full((len(rows), len(rows)), -9.0)
     third = np.full((len(rows), len(rows)), -1)
     if _are_few(rows, pairs):
         triples = _Triples.of(pairs)
-        sums = _sum(triples.join(rows) & inside, planes, scale, runs, rates)
+        sums = _sum(triples.join(rows) & words[0], words)
         scores = guarantee(sums[0], sums[1], sums[2], z, gamma)
         # whether they are rules at all is asked last: few come so far
         some = np.flatnonzero(scores > -9.0)
@@ -264,8 +247,11 @@ def search_triples(
     from groundfault.modes import compiled
     from groundfault.stats.row_threads import share_rows
 
-    words = (rows, pairs, support, least, inside, planes, scale, runs, rates)
-    share_rows(partial(compiled.search_triples, *words, z, gamma, best, third), len(rows))
+    every, of = rows, words[1] & words[0]
+    if failing is not None:
+        every, of = failing, ~np.zeros((1, failing.shape[1]), np.uint64)
+    known = (rows, pairs, support, least, words, every, of, z, gamma)
+    share_rows(partial(compiled.search_triples, *known, best, third), len(rows))
     return best, third
 
 

@@ -17,7 +17,7 @@ from groundfault.core.rules import literal as constant, quote
 from groundfault.modes.condition import MAX_SET, MAX_WORDS, MIN_SUPPORT, MOST, Condition, Tier
 from groundfault.modes.kernels import count_triples, split
 from groundfault.stats import bits as bitset
-from groundfault.stats.bits import Bits, Counts, Layout
+from groundfault.stats.bits import Bits, Counts, JoinedRows, Layout
 
 _TRIPLE_WORK = 1e9  # words of bits that all triples read: a second
 _REDUNDANT = 0.95
@@ -58,7 +58,9 @@ class RuleLanguage:
     def __init__(self, literals: Sequence[Condition], layout: Layout, depth: int = 3) -> None:
         self.literals, self.layout, self.depth = tuple(literals), layout, depth
         self._uncut: dict[ModeRule, tuple[ModeRule, float]] = {}
-        self.bits = layout.arrange([one.units.bits for one in literals])
+        held = {id(side): layout.arrange(side) for one in literals for side in one.units.sides}
+        sides = [tuple(held[id(side)] for side in one.units.sides) for one in literals]
+        self.bits = JoinedRows(sides, len(layout.words))
         tiers = np.array([one.tier for one in literals], dtype=np.int64)
         families = [one.family for one in literals]
         # with few attributes, conditions on texts take their place
@@ -76,7 +78,7 @@ class RuleLanguage:
         self.is_plain = tiers <= top
         codes = {name: i for i, name in enumerate(dict.fromkeys(families))}
         self.family = np.array([codes[name] for name in families], dtype=np.int64)
-        self.support = bitset.count(self.bits)
+        self.support = np.array([one.units.size for one in literals], dtype=np.int64)
         self.single = alone[self.support[alone] <= MOST * len(layout.strata)]
         # a plain condition mostly describes the same units as a negation or a range
         costs = np.array([self.literals[i].cost for i in self.single])
@@ -115,7 +117,7 @@ class RuleLanguage:
 
     def _choose_triples(self) -> None:
         """Choose the conditions for triples: all, or the plainest on large tables."""
-        words = max(1, self.bits.shape[1])
+        words = max(1, self.bits.words)
         limit = int((6 * _TRIPLE_WORK / words) ** (1 / 3)) if self.depth >= 3 else 0
         # by cost first: values and flags, then cuts, then ranges; text literals last
         costs = np.array([self.literals[i].cost + 2 * self.literals[i].tier for i in self.plain])
@@ -225,7 +227,7 @@ class RuleLanguage:
         numbers = self.literals[i].numbers
         assert numbers is not None
         one = numbers.cut(low, high)
-        self.bits = np.concatenate([self.bits, self.layout.arrange([one.units.bits])])
+        self.bits.parts.append((self.layout.arrange(one.units.bits),))
         self.support = np.append(self.support, one.units.size)
         self.family = np.append(self.family, self.family[i])
         self.is_plain, self.literals = np.append(self.is_plain, True), (*self.literals, one)
@@ -315,21 +317,21 @@ class RuleLanguage:
 
     def unpack(self) -> Bools:
         """Return the units that conditions match: shape (conditions, units)."""
-        return self.layout.unpack(self.bits)
+        return self.layout.unpack(self.bits[:])
 
     def mask(self, rule: ModeRule) -> Bits:
         """Return the units that a rule matches, as one row of bits."""
-        row = np.full(self.bits.shape[1], np.uint64(2**64 - 1))
-        for part in rule.parts:
-            row &= np.bitwise_or.reduce(self.bits[list(part)], axis=0)
-        return row
+        return np.asarray(self.rows([rule])[:][0])
 
     def masks(self, rules: Sequence[ModeRule]) -> Bits:
         """Return the units that rules match: uint64, shape (rules, words)."""
-        masks = np.empty((len(rules), self.bits.shape[1]), dtype=np.uint64)
-        for row, rule in zip(masks, rules, strict=True):
-            row[:] = self.mask(rule)
-        return masks
+        return self.rows(rules)[:]
+
+    def rows(self, rules: Sequence[ModeRule]) -> JoinedRows:
+        """Return the units that rules match, joined where they are read."""
+        everything = np.full(self.bits.words, ~np.uint64(0))
+        sides = [[one for p in rule.parts for one in self.bits.list_sides(p)] for rule in rules]
+        return JoinedRows([tuple(some) or (everything,) for some in sides], self.bits.words)
 
     def size(self, rule: ModeRule) -> float:
         """Return the reading cost of a rule: about one a condition."""

@@ -108,7 +108,7 @@ def search_inside(bars: Bars, strata: Strata) -> list[RuleProposal]:
     whole = strata.count_new(language.plain_bits[contexts])
     rate = whole[1] / np.maximum(whole[0], 1)
     proposals = []
-    plain = partial(_sum_plain, language, strata), language.plain, language.pairs_in_contexts
+    plain = partial(_sum_plain, bars, strata), language.plain, language.pairs_in_contexts
     others = partial(_sum_mixed, language, strata), language.others, language.mixed[contexts]
     for sums, places, allowed in (plain, others):
         for i, j, score in _find_pairs(sums, allowed, z, TOP, contexts, rate):
@@ -155,7 +155,7 @@ def _search_all(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
     yield from _search_singles(bars, strata)
     if language.depth < 2:
         return
-    sums = partial(_sum_plain, language, strata, upper=True)
+    sums = partial(_sum_plain, bars, strata, upper=True)
     z = [_z(bars, kind) for kind in ("pair", "value pair")]
     least = min(filter(None, z), default=0.0)
 
@@ -176,14 +176,15 @@ def _search_all(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
 
 
 def _sum_plain(
-    language: RuleLanguage, strata: Strata, some: _Some, others: _Some, *, upper: bool = False
+    bars: Bars, strata: Strata, some: _Some, others: _Some, *, upper: bool = False
 ) -> Floats:
     """Return `_sum` of plain conditions; where these are few, each pair is counted once for all."""
-    bits, support = language.plain_bits, language.pair_support
+    bits, support = bars.language.plain_bits, bars.language.pair_support
     if support.size > _SHARED:
         return _sum(bits[some], bits[others], strata, support[some][:, others], upper=upper)
     if strata.pair_sums is None:
-        strata.pair_sums = sums = _sum(bits, bits, strata, support, upper=True)
+        failing = _take_failing(bars, strata)
+        strata.pair_sums = sums = _sum(bits, bits, strata, support, failing, upper=True)
         for place in range(len(bits)):
             sums[:, place + 1 :, place] = sums[:, place, place + 1 :]
     return np.ascontiguousarray(strata.pair_sums[:, some][:, :, others])
@@ -195,15 +196,30 @@ def _sum_mixed(language: RuleLanguage, strata: Strata, some: _Some, others: _Som
     return _sum(language.plain_bits[some], language.other_bits[others], strata, support)
 
 
+def _take_failing(bars: Bars, strata: Strata) -> Bits | None:
+    """Return `Bars.failing` of the units that no mode covers."""
+    rows = bars.failing
+    return None if rows is None else rows & bars.losses.take_failing(strata.new_bits[None])
+
+
 def _sum(
-    a: Bits, b: Bits, strata: Strata, support: Counts | None = None, *, upper: bool = False
+    a: Bits,
+    b: Bits,
+    strata: Strata,
+    support: Counts | None = None,
+    failing: Bits | None = None,
+    *,
+    upper: bool = False,
 ) -> Floats:
     """Return `sum_pairs`, of rows that share so many units in all: these are not counted
-    again."""
-    losses, runs, rates = strata.losses, strata.layout.runs, strata.rates
+    again. ``failing`` are the rows, where they are the same, of the units that fail alone."""
+    inside, planes, scale, runs, rates = strata.words
     known = support is not None and len(rates) == 1 and bool(strata.new.all())
-    words = (strata.new_bits, losses.planes, losses.scale, runs, rates[:0] if known else rates)
-    sums: Floats = sum_pairs(a, b, *words, upper=upper)
+    some = slice(0 if failing is not None else None)
+    words = (inside, planes[some], scale[some], runs, rates[:0] if known else rates)
+    sums: Floats = sum_pairs(a, b, words, upper=upper)
+    if failing is not None:
+        sums[1] = bitset.count_and(failing, failing)
     if known:
         sums[0], sums[2] = support, rates[0] * support
     return sums
@@ -252,24 +268,16 @@ def _list_pairs(
 
 
 def _search_triples(bars: Bars, strata: Strata, best_pair: float) -> Iterator[ModeRule]:
-    language, losses = bars.language, strata.losses
-    z, p = _z(bars, "triple"), language.triple_places
-    errors = _sum_plain(language, strata, p, p, upper=True)[1]
+    language, z = bars.language, _z(bars, "triple")
+    p = language.triple_places
+    errors = _sum_plain(bars, strata, p, p, upper=True)[1]
+    failing = _take_failing(bars, strata)
     # no third condition does better than to leave the failures of a pair alone
     most = score_counts(errors, errors, errors * strata.rates.min(), z)
-    best, third = search_triples(
-        language.triple_bits,
-        language.triple_pairs & (most > _HOPELESS * best_pair),
-        language.triple_support,
-        MIN_SUPPORT,
-        strata.new_bits,
-        losses.planes,
-        losses.scale,
-        strata.layout.runs,
-        strata.rates,
-        z,
-        GAMMA,
-    )
+    pairs = language.triple_pairs & (most > _HOPELESS * best_pair)
+    known = language.triple_bits, pairs, language.triple_support, MIN_SUPPORT, strata.words
+    some = None if failing is None else failing[p]
+    best, third = search_triples(*known, z, GAMMA, some)
     places = language.plain[p]
     for flat in _best(best, 2 * TOP):
         i, j = divmod(int(flat), len(places))
@@ -285,13 +293,14 @@ def _search_sets(bars: Bars, strata: Strata, pairs: list[tuple[int, int]]) -> It
         values, family = language.bits[plain[places]], language.family[plain[places[0]]]
         whole = strata.count_new(values)
         contexts = np.flatnonzero(language.family[plain] != family)
-        inner = _sum_plain(language, strata, slice(None), places)[:, contexts]
+        inner = _sum_plain(bars, strata, slice(None), places)[:, contexts]
         for context, some in _search_family(bars, inner, whole, places, "set", spread):
             yield ModeRule(((int(plain[contexts[context]]),), some), "set")
         apart = [p for p in pairs if family not in language.family[plain[list(p)]]]
         if not apart or not language.counts["set of a pair"]:
             continue
-        masks = np.stack([language.bits[plain[i]] & language.bits[plain[j]] for i, j in apart])
+        left, right = plain[np.array(apart)].T
+        masks = language.bits[left] & language.bits[right]
         inner = _sum(masks, values, strata)
         sets = _search_family(bars, inner, whole, places, "set of a pair", spread)
         for context, some in sets:
@@ -300,12 +309,7 @@ def _search_sets(bars: Bars, strata: Strata, pairs: list[tuple[int, int]]) -> It
 
 
 def _search_family(
-    bars: Bars,
-    sums: Floats,
-    whole: Sequence[Floats],
-    places: Places,
-    kind: str,
-    spread: float,
+    bars: Bars, sums: Floats, whole: Sequence[Floats], places: Places, kind: str, spread: float
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Yield the best sets of values in each context, in which each value contributes.
 
@@ -361,11 +365,7 @@ def _search_words(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
 
 
 def _grow_words(
-    bars: Bars,
-    strata: Strata,
-    places: Places,
-    pool: Places,
-    start: int,
+    bars: Bars, strata: Strata, places: Places, pool: Places, start: int
 ) -> Iterator[ModeRule]:
     bits = bars.language.bits[places]
     words, mask = [start], bits[start]
@@ -466,9 +466,8 @@ def list_narrower(language: RuleLanguage, strata: Strata, rule: ModeRule) -> Ite
     """Yield rules of the language that hold for less: one condition more, also in place of parts
     that it implies, or one narrower."""
     families = {language.family[part[0]] for part in rule.parts}
-    rows = (np.bitwise_or.reduce(language.bits[list(part)], axis=0) for part in rule.parts)
     # the conditions that hold only where a part does
-    inside = [set(np.flatnonzero(~(language.bits & ~row).any(axis=1)).tolist()) for row in rows]
+    inside = [set(language.bits.list_inside(language.bits.unite(part))) for part in rule.parts]
     single = ((int(i),) for i in [*language.plain, *language.others])
     for new in (*_list_sets(language, strata, rule), *single):
         if language.family[new[0]] not in families:
@@ -507,9 +506,9 @@ def _list_replacements(
 ) -> Iterator[ModeRule]:
     """Yield rules with another condition of the same family, nested in the first or around it."""
     for place, part in enumerate(rule.parts):
-        row = np.bitwise_or.reduce(language.bits[list(part)], axis=0)
+        row = language.bits.unite(part)
         for other in _list_parts(language, part):
-            mask = np.bitwise_or.reduce(language.bits[list(other)], axis=0)
+            mask = language.bits.unite(other)
             inner, outer = (mask, row) if narrower else (row, mask)
             if not (inner & ~outer).any() and (outer & ~inner).any():
                 parts = (*rule.parts[:place], other, *rule.parts[place + 1 :])
@@ -550,9 +549,9 @@ def cut_range(
         return None
     levels, level = np.unique(values[on], return_inverse=True)
     # units, losses and expected losses below each level
-    of_unit = np.stack([np.ones(len(on)), strata.losses.values, strata.expected])[:, on]
-    sums = np.stack([np.bincount(level, row, len(levels) + 1) for row in of_unit])
-    sums = sums.cumsum(axis=1) - sums
+    of_unit = (np.ones(len(on)), strata.losses.values, strata.expected)
+    sums = np.stack([np.bincount(level, row[on], len(levels) + 1) for row in of_unit])
+    failing, sums = sums[1] > 0, sums.cumsum(axis=1) - sums
     low, high = one.bounds
     first = [int(np.searchsorted(levels, low)), int(np.searchsorted(levels, high, side="right"))]
     ends, tried = list(first), [-1, -1]
@@ -564,6 +563,9 @@ def cut_range(
         below, to = (sums[:, [ends[0]]], sums) if side else (sums, sums[:, [ends[1]]])
         units, losses, expected = np.maximum(to - below, 0)
         usable = (units >= MIN_SUPPORT) & (losses > expected)
+        if len(strata.rates) == 1:
+            # where all are expected to fail alike, no end is best at a unit that passed
+            usable &= np.roll(failing, side) | (np.arange(len(units)) == first[side])
         worth = np.full(len(units), -np.inf)
         worth[usable] = describe_both(strata, (units[usable], losses[usable], expected[usable]))
         # Schwarz's price is for a rate; an end is one of the levels

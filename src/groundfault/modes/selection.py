@@ -301,7 +301,7 @@ class Selection:
         values that do not fail alike."""
         if not rules:
             return np.zeros(0)
-        units, losses, expected = inside = strata.count_new(self.language.masks(rules))
+        units, losses, expected = inside = strata.count_new(self.language.rows(rules))
         usable = (units >= MIN_SUPPORT) & (losses > expected)
         worth = [
             one - self.bars.words_of(rule)

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from groundfault.base.arrays import Bools, Floats, Ints, Places, Singles
 from groundfault.base.long_work import stream
-from groundfault.modes.kernels import sum_rows
+from groundfault.modes.kernels import Words, split, sum_rows
 from groundfault.stats import bits
 from groundfault.stats.betting import log_excess
-from groundfault.stats.bits import Bits, Layout
+from groundfault.stats.bits import Bits, JoinedRows, Layout
 from groundfault.stats.contingency import common_grid, log_tail, log_tail_of_losses
 
 _KEPT = 0.9
@@ -31,6 +31,12 @@ _ROUNDING = 1e-6
 """Share of the variance of all losses that sums in single precision cannot tell from 0."""
 _STRAIGHT = 1e-3
 """Skewness below which a distribution counts as symmetric: smaller cube roots are rounding."""
+_AT_ONCE = 1 << 18  # words of bits of rules that are held at a time: 2 MB
+RARE = 1 / 3
+"""Share of failures up to which these are counted alone: taking them from all rows costs a third of
+counting pairs of all units."""
+WORTH_TAKING = 1 << 28
+"""Words that pairs read from which failures are counted alone: .05 s."""
 _PLANES = 7
 """Bits of a loss that rank rules; tests use the loss itself."""
 
@@ -72,6 +78,11 @@ class Losses:
     def binary(self) -> bool:
         """Return whether every loss is 0 or 1."""
         return len(self.scale) == 1
+
+    def take_failing(self, rows: Bits) -> Bits:
+        """Return rows of bits of the units that fail alone, for losses of 0 and 1."""
+        places = np.flatnonzero(bits.unpack(self.planes, 64 * rows.shape[1])[0])
+        return bits.take(rows, 64 * rows.shape[1], places)
 
 
 class Scores:
@@ -277,6 +288,12 @@ class Strata:
         total_on = values[index].sum() - discount_spread(on[part], home[part], values[part], once)
         return self._log_p_of_losses(float(total_on), on_size, tested)
 
+    @property
+    def words(self) -> Words:
+        """Return the new units, their losses and expected losses, as words of bits."""
+        losses = self.losses
+        return self.new_bits, losses.planes, losses.scale, self.layout.runs, self.rates
+
     @cached_property
     def cells(self) -> Bits:
         """Return the units of each stratum: shape (strata, words)."""
@@ -365,17 +382,11 @@ class Strata:
         parts = (kept & (strata == code) for code in np.unique(strata[on]))
         return sum(log_excess(self.losses.values[part], on[part]) for part in parts)
 
-    def count_new(self, masks: Bits) -> tuple[Floats, Floats, Floats]:
+    def count_new(self, masks: Bits | JoinedRows) -> tuple[Floats, Floats, Floats]:
         """Return new units of each rule, their losses, and their expected losses."""
-        units, losses, expected = sum_rows(
-            masks,
-            self.new_bits,
-            self.losses.planes,
-            self.losses.scale,
-            self.layout.runs,
-            self.rates,
-        )
-        return units, losses, expected
+        blocks = split(len(masks), self.new_bits.size, _AT_ONCE)
+        sums = [sum_rows(masks[some], self.words) for some in blocks]
+        return tuple(np.concatenate([np.zeros((3, 0)), *sums], axis=1))
 
 
 def discount_spread(on: Bools, home: Places, losses: Floats, units: Floats) -> float:

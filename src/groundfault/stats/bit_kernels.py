@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from groundfault.stats.row_threads import share_rows
 
 Bits = NDArray[np.uint64]
-Ints = NDArray[np.int64]
 Counts = NDArray[np.int32]
 _CACHED = 1 << 15
 """Words of bits that are read again while they are in the processor's second cache."""
@@ -30,13 +29,6 @@ def popcount(_: Any, word: Any) -> Any:
     return types.uint64(word), codegen
 
 
-def count_each(bits: Bits) -> Ints:
-    """`groundfault.stats.bits.count`, for large matrices."""
-    out = np.empty(len(bits), dtype=np.int64)
-    share_rows(lambda first, step: _count(bits, out, first, step), len(bits))
-    return out
-
-
 def count_shared(bits: Bits, planes: Bits) -> Counts:
     """`groundfault.stats.bits.count_and`, for large matrices."""
     out = np.zeros((len(bits), len(planes)), dtype=np.int32)
@@ -52,15 +44,6 @@ def count_shared(bits: Bits, planes: Bits) -> Counts:
 
 
 # cache: compiled once per machine, not once per process
-@njit(cache=True, nogil=True)
-def _count(bits: Bits, out: Ints, first: int, step: int) -> None:  # pragma: no cover - compiled
-    for j in range(first, bits.shape[0], step):
-        total = np.int64(0)
-        for w in range(bits.shape[1]):
-            total += np.int64(popcount(bits[j, w]))
-        out[j] = total
-
-
 @njit(cache=True, nogil=True)
 def count_pairs(
     a: Bits,
@@ -82,7 +65,7 @@ def count_pairs(
     the same word is next to each other, so that one instruction counts it in several.
     """
     many = b.shape[0] >= _MANY
-    tile = max(4, min(_CACHED // max(1, b.shape[0]), stop - start + 3) // 4 * 4)
+    tile = max(8, min(_CACHED // max(1, b.shape[0]), stop - start + 7) // 8 * 8)
     row, turned = np.zeros(tile, np.uint64), np.zeros((tile, b.shape[0] if many else 0), np.uint64)
     for w in range(start, stop, tile):
         end = min(w + tile, stop)
@@ -95,16 +78,14 @@ def count_pairs(
                 row[v] = a[place, w + v] & mask[w + v] if w + v < end else np.uint64(0)
             if many:
                 total, last = counts[i], np.uint64(b.shape[0])
-                for v in range(0, end - w, 4):
-                    some = turned[v : v + 4]
+                for v in range(0, end - w, 8):
+                    words, others = row[v : v + 8], turned[v : v + 8]
                     # unsigned places: of signed ones each is asked whether it is negative
                     for j in range(np.uint64(place if upper else 0), last):
-                        total[j] += (
-                            np.int32(popcount(row[v] & some[0, j]))
-                            + np.int32(popcount(row[v + 1] & some[1, j]))
-                            + np.int32(popcount(row[v + 2] & some[2, j]))
-                            + np.int32(popcount(row[v + 3] & some[3, j]))
-                        )
+                        both = np.uint64(0)
+                        for k in range(8):  # unrolled
+                            both += np.uint64(popcount(words[k] & others[k, j]))
+                        total[j] += np.int32(both)
                 continue
             for j in range(place if upper else 0, b.shape[0]):
                 other, shared = b[j, w:end], np.int32(0)

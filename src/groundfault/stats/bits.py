@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 Bits = NDArray[np.uint64]
 Counts = NDArray[np.int32]
 Bools = NDArray[np.bool_]
-# cells that are unpacked to bytes at a time: 64 MiB
-_BLOCK = 1 << 26
+# cells that are unpacked to bytes at a time: 64 MiB to be multiplied, or as many as stay in the
+# processor's cache
+_BLOCK, _CACHED = 1 << 26, 1 << 20
 # below so many words to be read in one call, or in many to come, NumPy counts: that takes 15 ms
 # and .2 s at most, loading numba .3 s and compiling a second
 _WORTH_COMPILING = 1 << 23
@@ -57,19 +58,16 @@ def unpack(bits: Bits, m: int) -> NDArray[np.bool_]:
 
 def take(bits: Bits, m: int, index: NDArray[np.intp]) -> Bits:
     """Return the packed columns ``index`` of a packed matrix over ``m`` units, in that order."""
-    step = max(1, _BLOCK // max(m, 1))
-    blocks = [pack(unpack(bits[i : i + step], m)[:, index]) for i in range(0, len(bits), step)]
+    step = max(1, _CACHED // max(m, 1))
+    blocks = [
+        pack(unpack(bits[i : i + step], m).take(index, axis=1)) for i in range(0, len(bits), step)
+    ]
     return np.concatenate(blocks) if blocks else np.zeros((0, words(len(index))), dtype=np.uint64)
 
 
 def count(bits: Bits) -> NDArray[np.int64]:
     """Return how many bits each row has: shape (L,)."""
-    if not _use_kernels(bits.size):
-        return np.asarray(np.bitwise_count(bits).sum(axis=1, dtype=np.int64))
-    from groundfault.stats.bit_kernels import count_each
-
-    counts: NDArray[np.int64] = count_each(bits)
-    return counts
+    return np.asarray(np.bitwise_count(bits).sum(axis=1, dtype=np.int64))
 
 
 def count_and(bits: Bits, planes: Bits) -> Counts:
@@ -138,6 +136,48 @@ def sums(bits: Bits, values: NDArray[Any]) -> NDArray[Any]:
     return out
 
 
+class JoinedRows:
+    """Rows of bits, joined where they are read: ranges of a column are what two ends share, and
+    there are few ends.
+
+    Parameters
+    ----------
+    parts : sequence of tuple of uint64 arrays, shape (words,)
+        Each row has the bits that all of its parts have.
+    words : int
+    """
+
+    def __init__(self, parts: Sequence[tuple[Bits, ...]], words: int) -> None:
+        self.parts, self.words = list(parts), words
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __getitem__(self, places: slice | Sequence[int] | NDArray[np.intp]) -> Bits:
+        some = self.parts[places] if isinstance(places, slice) else [self.parts[i] for i in places]
+        out = np.empty((len(some), self.words), dtype=np.uint64)
+        for row, parts in zip(out, some, strict=True):
+            np.bitwise_and(parts[0], parts[-1], out=row)
+            for part in parts[1:-1]:
+                row &= part
+        return out
+
+    def unite(self, places: Sequence[int]) -> Bits:
+        """Return the bits that any of some rows have."""
+        return np.asarray(np.bitwise_or.reduce(self[places], axis=0))
+
+    def list_inside(self, row: Bits) -> list[int]:
+        """Return the places of rows that have no bit outside another."""
+        step = max(1, _CACHED // max(8 * self.words, 1))
+        starts = range(0, len(self), step)
+        outside = [(self[i : i + step] & ~row).any(axis=1) for i in starts]
+        return np.flatnonzero(~np.concatenate(outside)).tolist() if outside else []
+
+    def list_sides(self, places: Sequence[int]) -> tuple[Bits, ...]:
+        """Return rows that share the bits that any of some rows have."""
+        return self.parts[places[0]] if len(places) == 1 else (self.unite(places),)
+
+
 class Layout:
     """Place each unit in a row of bits, where every stratum begins a new word.
 
@@ -169,13 +209,10 @@ class Layout:
         wide[:, self.place] = rows
         return pack(wide)
 
-    def arrange(self, rows: Sequence[Bits]) -> Bits:
-        """Return packed rows in the order of this layout; a single stratum keeps their order."""
-        out, units = np.empty((len(rows), len(self.words)), dtype=np.uint64), len(self.strata)
-        for place, row in enumerate(rows):
-            alike = len(self.runs) == 2
-            out[place] = row if alike else self.pack(unpack(row[None], units))[0]
-        return out
+    def arrange(self, row: Bits) -> Bits:
+        """Return a packed row in the order of this layout; a single stratum keeps its order."""
+        alike = len(self.runs) == 2
+        return row if alike else np.asarray(self.pack(unpack(row[None], len(self.strata)))[0])
 
     def unpack(self, rows: Bits) -> Bools:
         """Return the rows that `pack` packed."""

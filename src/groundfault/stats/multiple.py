@@ -405,6 +405,8 @@ class _Statistic:
         columns = losses if self.has_loss is None else np.concatenate([losses, self.has_loss])
         self.is_whole = np.issubdtype(columns.dtype, np.integer)
         self.highest = losses.max(initial=0)
+        self.total = losses.sum(axis=1)[None, None].astype(np.float64)
+        self.squares = (losses.astype(np.float64) ** 2).sum(axis=1)[None, None]
         small = np.min_scalar_type(columns.max(initial=0)) if self.is_whole else columns.dtype
         self.units = np.ascontiguousarray(columns.T.astype(small))
 
@@ -416,8 +418,7 @@ class _Statistic:
         on, n = self.on[None], self.defined[None]
         present = None if self.has_loss is None else self._select(batch, 1)
         if self.valid is None and present is None:
-            total = self.losses.sum(axis=1)[None, None].astype(np.float64)
-            squares = (self.losses.astype(np.float64) ** 2).sum(axis=1)[None, None]
+            total, squares = self.total, self.squares
         else:
             inside = self.everywhere if self.valid is None else self.valid
             total = self._sums(inside, losses)
@@ -514,7 +515,8 @@ def deal(
         blocks = blocks.astype(np.min_scalar_type(blocks.max(initial=0)))
         home = np.argsort(blocks, kind="stable")
     shuffle = _choose_shuffle(table, draws)
-    step = max(1, _BATCH // max(1, n * width))
+    # rows of bits are read once for eight orders of bytes, however many units there are
+    step = max(1, 8 // table.itemsize, _BATCH // max(1, n * width))
     for start in range(0, draws, step):
         out = np.empty((min(step, draws - start), n, width), dtype=table.dtype)
         if blocks is None:
