@@ -98,8 +98,9 @@ def _read_numbers(table: pl.DataFrame, text: Sequence[str], separator: str = ","
     return table.with_columns(
         numbers
         for c in likely
-        if (numbers := _parse_numbers(c, separator)) is not None
-        and 2 * numbers.count() > c.count() > c.cast(float, strict=False).count()
+        if c.cast(float, strict=False).count() < c.count()
+        and (numbers := _parse_numbers(c, separator)) is not None
+        and 2 * numbers.count() > c.count()
     )
 
 
