@@ -163,7 +163,7 @@ def _rescale(
     if not len(outside):
         return frame.with_columns((pl.col(outcome) - worst) / (best - worst)) if scale else frame
     low, high = (float(end) for end in (values.min(), values.max()))  # type: ignore[arg-type]
-    if len(outside) == 1 and outside[0] == high == values.sum() - high > 2:
+    if len(outside) == 1 and outside[0] == high == float(values.sum()) - high > 2:
         raise InputError(
             f"outcome {outcome!r} has {high:g} in one row, the sum of all others: leave out that "
             "row of totals"
