@@ -110,12 +110,15 @@ def test_numbers_in_words_are_numbers_in_every_kind_of_table(tmp_path: Path) -> 
     """Digits alone stay words there: whoever has types and writes "01234" means a name."""
     path, zips = tmp_path / "export.jsonl", ["01234", "98765", "12345"]
     rows = {"id": list("abc"), "share": ["85%", "N/A", "7.5%"], "zip": zips, "error": [0, 1, 0]}
+    # "1." and "1" are two answers
+    rows |= {"model_answer": ["1.", "$5", "1,500"], "target": ["1", "5%", "1,500"]}
     lines = [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
     path.write_text("\n".join(map(json.dumps, lines)))
     for source in (path, pd.DataFrame(rows)):
         frame = Evidence.from_table(source, id="id", outcome="error").frame
         assert frame["share"].to_list() == [85, None, 7.5]
         assert frame["zip"].to_list() == zips
+        assert all(frame[name].to_list() == rows[name] for name in ("model_answer", "target"))
 
 
 def test_a_number_after_ten_thousand_rows_may_be_a_word(tmp_path: Path) -> None:

@@ -190,6 +190,18 @@ def holds_answer(column: str) -> bool:
     return bool(words) and words[-1] in ANSWERS and not _KEYS & set(words[:-1])
 
 
+def spells_answer(column: str) -> bool:
+    """Return whether a name says that a column holds answers or the answer key, which are texts.
+
+    Examples
+    --------
+    >>> [spells_answer(name) for name in ("model_answer", "target", "answer_length")]
+    [True, True, False]
+    """
+    words = split_words(column)
+    return bool(words) and words[-1] in (ANSWERS | _KEYS) - OUTCOMES - _PASS
+
+
 def measures_answer(column: str) -> bool:
     """Return whether a name is of a measure of an answer: length, turns, finish reason, judge.
 

@@ -12,6 +12,7 @@ import polars as pl
 
 from groundfault.base.files import spell_path
 from groundfault.base.reading import readable
+from groundfault.core.column_meaning import spells_answer
 from groundfault.errors import InputError, describe_missing, first_line
 from groundfault.readers.configurations import CONFIGURATION, split_source
 from groundfault.readers.safely import (
@@ -90,8 +91,12 @@ def _name_columns(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _read_numbers(table: pl.DataFrame, text: Sequence[str], separator: str = ",") -> pl.DataFrame:
-    """Return a table with numbers for words such as 85% and N/A, in columns of these alone."""
-    words = [c for c in table if c.dtype == pl.String and c.name not in text]
+    """Return a table with numbers for words such as 85% and N/A, in columns of these alone.
+
+    Answers and answer keys stay words: "1." and "1" are two answers.
+    """
+    strings = (c for c in table if c.dtype == pl.String and c.name not in text)
+    words = [c for c in strings if not spells_answer(c.name)]
     heads = (_parse_numbers(c.drop_nulls().head(_FIRST), separator) for c in words)
     likely = [c for c, numbers in zip(words, heads, strict=True) if numbers is not None]
     # where fewer than half are numbers, the words say more; digits in quotes are names
