@@ -98,6 +98,35 @@ def fails_identical(build: Build, seed: int) -> bool:
     return not groundfault.gate(report, must_detect=_MUST_DETECT).passed
 
 
+def names_region(size: int, rate: float, fails: float, passes: float, seed: int) -> bool:
+    """Whether a comparison lists a region, or a slice, where examples at random turned out
+    otherwise.
+
+    Parameters
+    ----------
+    size : int
+    rate : float
+        Error rate of the first run.
+    fails, passes : float
+        Shares of the examples, drawn anywhere, that then fail or pass for sure.
+    seed : int
+    """
+    rng = np.random.default_rng([seed, size])
+    often = {
+        f"flag_{i}": rng.random(size) < share for i, share in enumerate((0.05, 0.2, 0.5, 0.95))
+    }
+    topic = rng.choice(["art", "law", "sport"], size)
+    table = pl.DataFrame({"id": range(size), "topic": topic, **often})
+    old, drawn = rng.random(size) < rate, rng.random(size)
+    new = (old | (drawn < fails)) & (drawn < 1 - passes)
+    runs = [
+        table.with_columns(run=pl.lit(name), error=pl.Series(error.astype(int)))
+        for name, error in (("old", old), ("new", new))
+    ]
+    evidence = Evidence.from_table(pl.concat(runs), id="id", model="run", outcome="error")
+    return bool(groundfault.audit(evidence, compare=("old", "new"), ledger=False).modes)
+
+
 def _null(
     point: int, name: str, world: str, before: str, trial: Callable[[int], bool], n: int = 200
 ) -> Attack:
@@ -161,6 +190,23 @@ ATTACKS: tuple[Attack, ...] = (
         _IMPROVED,
         "fails",
         partial(fails_comparison, Build(900, (0.25, 0.4), -0.3, share=1 / 3)),
+    ),
+    *(
+        Attack(
+            1,
+            f"comparison, {fails:.0%} of all examples get worse",
+            f"n = {size}, errors {rate:.2f}; {fails:.1%} of the examples, drawn anywhere, get "
+            f"worse, {passes:.1%} better; four flags of 5% to 95%, and a topic",
+            "a comparison names a region unlike the rest in 10% at most",
+            before,
+            "rate of comparisons that name a region",
+            partial(names_region, size, rate, fails, passes),
+            at_most=0.1,
+        )
+        for size, rate, fails, passes, before in (
+            (1000, 0.13, 0.02, 0.003, ".20"),
+            (600, 0.3, 0.15, 0.05, ".16"),
+        )
     ),
     _power(
         1,
