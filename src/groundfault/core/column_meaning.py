@@ -282,7 +282,7 @@ def open_conversation(value: Any) -> list[dict[str, Any]]:
     if isinstance(value, str):
         try:
             value = msgspec.json.decode(value)
-        except (msgspec.DecodeError, UnicodeEncodeError):
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
             value = _parse_leniently(value)
     if isinstance(value, dict):
         value = next((value[k] for k in _LISTS if isinstance(value.get(k), list)), None)
