@@ -274,8 +274,8 @@ class _ChangeTest:
         places = self._shuffle(d) if len(pool) else family
         while len(modes) < MOST_MODES and len(pool):
             masks = [on for _, on in modes]
-            log_p2 = self._contrast(on, sign, masks) + handicap
-            beyond = np.maximum(family.adjust(log_p2, kind), places.adjust(log_p2, kind))
+            normal, log_p2 = self._contrast(on, sign, masks) + handicap
+            beyond = np.maximum(family.adjust(log_p2, kind), places.adjust(normal, kind))
             new = ~np.any(masks, axis=0) if masks else np.ones(self.n, dtype=np.bool_)
             score = np.where(beyond <= self.level, _guarantee(on & new, d, d[new], z), -1.0)
             if score.max() <= 0:
@@ -304,7 +304,7 @@ class _ChangeTest:
         for start in range(0, len(pool), most):
             part = pool[start : start + most]
             on = bitset.unpack(self.masks(part), self.n)
-            log_p = self._contrast(on, sign, [])
+            _, log_p = self._contrast(on, sign, [])
             beyond[start : start + most] = log_p + self.handicap[part] - bars[self.kind[part]]
         return pool[np.argsort(beyond, kind="stable")[:most]]
 
@@ -336,13 +336,15 @@ class _ChangeTest:
         return Joint(least, self.shares)
 
     def _contrast(self, on: Bools, sign: int, listed: Sequence[Bools]) -> Floats:
-        """Return log p that rules changed as the rest did, given the listed rules."""
+        """Return log p that rules changed as the rest did, given the listed rules: a normal tail,
+        and the largest of all tests; shape (2, rules)."""
         new, d = on & ~np.any(listed, axis=0) if listed else on, sign * self.changes
         if self.second is None or self.graded:
             fresh = self._bet(sign, bitset.pack(new))
         else:
             fresh = self.samples.log_tail(new, d)
-        return np.maximum(fresh, flips.contrast(on, d, listed, counts=not flips.is_graded(d)))
+        normal, largest = flips.contrast(on, d, listed, counts=not flips.is_graded(d))
+        return np.stack([normal, np.maximum(fresh, largest)])
 
     def _write_rule(self, rule: int) -> ModeRule:
         places = sorted({int(self.left[rule]), int(self.right[rule])} - {len(self.language.bits)})

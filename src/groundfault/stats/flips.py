@@ -236,11 +236,14 @@ def tabulate_signs(units: int, likely: float) -> NDArray[np.float32]:
     return np.log(np.maximum(tail, 1e-300)).astype(np.float32)
 
 
-def contrast(on: Bools, d: Floats, listed: Sequence[Bools], *, counts: bool) -> Floats:
-    """Return log p that rules changed no more than the rest did.
+def contrast(
+    on: Bools, d: Floats, listed: Sequence[Bools], *, counts: bool
+) -> tuple[Floats, Floats]:
+    """Return log p that rules changed no more than the rest did, by two tails.
 
-    The tail is normal in the difference. For changes that are counts, it is the tail of the changed
-    units at the odds of the change elsewhere, if that is larger.
+    The first is normal in the difference, as `measure_rests` has it. The second is the larger one:
+    for changes that are counts, the tail of the changed units at the odds of the change elsewhere
+    may be.
 
     Parameters
     ----------
@@ -266,10 +269,10 @@ def contrast(on: Bools, d: Floats, listed: Sequence[Bools], *, counts: bool) -> 
     net, changed = total.sum(axis=1), squares.sum(axis=1)
     normal = log_ndtr(-(net - expected) / np.sqrt(np.maximum(variance, 1e-9)))
     if not counts:
-        return np.asarray(normal)
+        return normal, normal
     tilt = np.clip((1 + expected / np.maximum(changed, 1)) / 2, 0, 1)
     odds = _tail(np.rint((changed + net) / 2), np.rint(changed), tilt)
-    return np.asarray(np.maximum(normal, np.log(np.maximum(odds, 1e-300))))
+    return normal, np.maximum(normal, np.log(np.maximum(odds, 1e-300)))
 
 
 def _expect(
