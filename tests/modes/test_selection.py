@@ -14,7 +14,7 @@ from scipy.stats import binom
 from groundfault.modes.bars import Bars
 from groundfault.modes.condition import MIN_SUPPORT, list_conditions
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
-from groundfault.modes.search import score_counts
+from groundfault.modes.search import RuleProposal, score_counts
 from groundfault.modes.selection import MOST_MODES, Listed, Selection
 from groundfault.modes.strata import Losses, Strata
 from groundfault.stats import bits
@@ -125,6 +125,26 @@ def test_a_part_of_a_mode_pays_for_the_condition_that_it_adds() -> None:
     assert modes[1].log_conditional <= math.log(0.1) < among_pairs
     assert modes[1].added is not None
     assert selection.language.sql(modes[1].added) == 'NOT "hard"'
+
+
+def test_a_part_that_adds_a_set_of_values_pays_as_any_rule() -> None:
+    """A set of values by itself has a small share of the level."""
+    table, rng = make_table(2), np.random.default_rng(102)
+    kinds = pl.Series("kind", rng.choice(list("abcdefgh"), N))
+    rate = np.where(table["task"] == "add", 0.45, 0.05)
+    selection, (mode,) = select(table.with_columns(kinds), make_losses(rate, 2), 0.1)
+    language, bars = selection.language, selection.bars
+    strata = Strata(language.layout, selection.losses, [~mode.mask])
+    values = [i for i, one in enumerate(language.literals) if one.column == "kind" and one.value]
+    for count in (1, 2, 3):
+        (rule,) = language.join((*mode.rule.parts, tuple(values[:count])))
+        (added,) = language.join((tuple(values[:count]),), free=True)
+        prices = bars.cost_of(rule), bars.cost_of(added) + math.log(8)
+        part = RuleProposal(rule, language.mask(rule), 0.0)
+        one = selection._list_part(part, strata, mode)
+        assert (one.added == added) == (count == 1) == (prices[1] < prices[0])
+        log_p = strata.log_p(part.mask, None)
+        assert one.log_conditional <= log_p + min(prices) + 1e-9
 
 
 def test_what_fails_alike_is_one_mode_and_not_its_parts() -> None:

@@ -56,7 +56,7 @@ class Listed:
     alternatives : tuple of (ModeRule, float)
         Rules for nearly the same units, and their overlap.
     added : ModeRule or None
-        Of a part of the mode before it: the conditions that it adds to that mode.
+        Of a part of the mode before it that pays for these alone: the conditions that it adds.
     stability : float or None
         Share of samples of nine tenths of the units in which both claims stand; None if unknown.
     """
@@ -494,10 +494,13 @@ class Selection:
 
     def _list_part(self, part: RuleProposal, strata: Strata, mode: Listed) -> Listed:
         """Return a part of a mode: inside that mode it pays for the conditions that it adds alone,
-        at an equal share of the level for each mode."""
+        at an equal share of the level for each mode, or as any rule, if that is less."""
         whole, _ = self.language.uncut(mode.rule)
         others = [one for one in part.rule.parts if one not in whole.parts]
         added = next(self.language.join(others, free=True), part.rule)
+        whole_price = self.bars.cost_of(part.rule)  # sets by themselves are dear
+        if whole_price <= self.bars.cost_of(added) + math.log(MOST_MODES):
+            return self._list(part, strata, ())
         inside = self._adjust(strata, RuleProposal(added, part.mask, 0.0)) + math.log(MOST_MODES)
         return Listed(part.rule, part.mask, self._adjust(self.base, part), inside, added=added)
 
